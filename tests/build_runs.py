@@ -31,8 +31,8 @@ from medhelm.schema.run import (
     UsageTotals,
 )
 from medhelm.store import records
+from medhelm.store.loglines import encode_line
 from medhelm.store.records import Plan, cluster_key, instance_key
-from medhelm.store.runlog import encode_line
 from medhelm.tables.study.aggregations import Aggregations
 
 SCHEMA = pa.schema(

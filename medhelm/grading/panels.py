@@ -48,6 +48,7 @@ from medhelm.schema.run import (
     UsageTotals,
 )
 from medhelm.schema.score import Metric
+from medhelm.store.loglines import is_answered
 from medhelm.store.records import (
     CONTROLS,
     DAMAGED,
@@ -56,7 +57,7 @@ from medhelm.store.records import (
     judge_budget,
     judge_folders,
 )
-from medhelm.store.runlog import is_answered, log_bytes, read_keyed
+from medhelm.store.runlog import log_bytes, read_keyed
 from medhelm.store.usage import UsageTally
 
 MISSING = frozenset({NOT_ASKED, "error"})

@@ -45,6 +45,7 @@ from medhelm.schema.run import (
 )
 from medhelm.schema.score import Metric, Outcome, Score
 from medhelm.stats.aggregation import ExactSum
+from medhelm.store.loglines import is_answered
 from medhelm.store.records import (
     ANSWERS_AGAIN,
     SCORES_HASH,
@@ -56,7 +57,7 @@ from medhelm.store.records import (
     read_served,
     write_struct,
 )
-from medhelm.store.runlog import is_answered, log_bytes
+from medhelm.store.runlog import log_bytes
 from medhelm.store.usage import UsageTally
 
 if TYPE_CHECKING:

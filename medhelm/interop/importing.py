@@ -28,8 +28,9 @@ from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunSpec, fields_of
 from medhelm.store.imported import IMPORTED, Imported, TheirAnswer, read_imported
+from medhelm.store.loglines import episode_keys
 from medhelm.store.records import Plan, request_hash, run_path, write_struct
-from medhelm.store.runlog import RunFolder, episode_keys
+from medhelm.store.runlog import RunFolder
 
 _TOOLS = {"inspect": "Inspect", "lm_eval": "lm-evaluation-harness", "helm": "HELM"}
 

@@ -23,7 +23,8 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import Call, Episode, Request, Response, Usage
 from medhelm.schema.model import InstanceModel, Model
 from medhelm.store.calls import OpenEpisode
-from medhelm.store.runlog import RunFolder, episode_keys
+from medhelm.store.loglines import episode_keys
+from medhelm.store.runlog import RunFolder
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,9 @@ from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import READER, RunSpec
 from medhelm.store.calls import OpenEpisode
+from medhelm.store.loglines import episode_keys, is_answered
 from medhelm.store.records import find_gradings, judge_budget, order_key, read_record
-from medhelm.store.runlog import episode_keys, is_answered, read_begun, read_keyed
+from medhelm.store.runlog import read_begun, read_keyed
 
 THINKING = 1000
 """Output tokens of a model that thinks before it answers, where nothing is stored of it."""

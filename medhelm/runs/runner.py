@@ -44,6 +44,7 @@ from medhelm.runs.served import ServedCheck
 from medhelm.runs.sweep import ActiveRun, Interrupts, Sweep
 from medhelm.schema.data import Instance
 from medhelm.schema.run import RunRecord
+from medhelm.store.loglines import Scan, episode_keys
 from medhelm.store.names import rename_run
 from medhelm.store.records import (
     CONTROLS,
@@ -59,7 +60,7 @@ from medhelm.store.records import (
     stored_reader,
     write_struct,
 )
-from medhelm.store.runlog import RunFolder, Scan, episode_keys, log_bytes, read_answered
+from medhelm.store.runlog import RunFolder, log_bytes, read_answered
 
 _YIELD_EVERY = 64
 

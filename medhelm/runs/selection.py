@@ -19,8 +19,8 @@ from medhelm.files.durable import why
 from medhelm.runs.run import Run
 from medhelm.schema.data import MADE_BY, Instance
 from medhelm.schema.run import RunSpec
+from medhelm.store.loglines import episode_keys
 from medhelm.store.records import Plan, order_key
-from medhelm.store.runlog import episode_keys
 from medhelm.store.shards import Shard
 
 _IN_MEMORY = 4 << 20

@@ -20,7 +20,8 @@ from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.schema.episode import Call, Request, Response, request_key
 from medhelm.schema.model import Model
 from medhelm.store.calls import OpenEpisode, call_name
-from medhelm.store.runlog import RunFolder, is_answered
+from medhelm.store.loglines import is_answered
+from medhelm.store.runlog import RunFolder
 
 GRACE_S = 10.0
 """Seconds that requests in flight get to finish once nothing more is sent."""

@@ -15,8 +15,9 @@ from medhelm.models import ModelPool
 from medhelm.runs.run import Run
 from medhelm.runs.selection import Selection
 from medhelm.runs.sending import GRACE_S, Desk
+from medhelm.store.loglines import Scan
 from medhelm.store.records import Plan
-from medhelm.store.runlog import RunFolder, Scan
+from medhelm.store.runlog import RunFolder
 
 if TYPE_CHECKING:
     from medhelm.runs.progress import Display

@@ -129,6 +129,12 @@ class OpenEpisode:
         self._instance, self.repeat = instance, repeat
         return self
 
+    def anew(self) -> OpenEpisode:
+        """Return it as begun by another process: calls that this one does not write again are stale."""
+        other = OpenEpisode(self.key)
+        other.stale = [*self.stale, *self.calls.values()]
+        return other
+
     def answered(self, name: str, sent: str, messages: tuple[Message, ...]) -> Call | None:
         """Return the call whose messages the log does not hold, if it is the answer to this request."""
         found = self._partial.get(name)
@@ -225,6 +231,8 @@ class OpenEpisode:
         return ""
 
     def _keep(self, call: Call) -> None:
+        if call in self.stale:
+            self.stale.remove(call)
         name = call_name(call.role, call.step, call.attempt)
         before = self.calls.pop(name, None)  # asked again: its place is that of its last ending
         if before is not None and before.sent != call.sent:

@@ -34,7 +34,7 @@ SCORES_HASH = "scores_sha256"
 """Key of the hash of scores.parquet in the provenance."""
 
 ANSWERS_AGAIN, VERDICTS_AGAIN = "answers_asked_again", "verdicts_asked_again"
-"""Keys of the numbers of replies that count in place of earlier ones, which the user wanted asked again."""
+"""Keys of the numbers of replies that count in place of others to the same question."""
 CONTROLS = "controls"
 """Key of the share of the cases of which judges have been asked about controls."""
 DAMAGED = "damaged_verdict_lines"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,7 @@ import msgspec
 
 from medhelm.errors import OtherVersion, RecordError
 from medhelm.files.durable import make_private, remove_temporary, why
-from medhelm.schema.data import Instance
-from medhelm.schema.episode import MODEL, SCHEMA, Call, Episode, Finish, Message, Response, Usage
+from medhelm.schema.episode import MODEL, SCHEMA, Call, Episode
 from medhelm.store.appendlog import (
     AppendLog,
     last_line,
@@ -24,7 +22,19 @@ from medhelm.store.appendlog import (
     with_checksum,
     without_checksum,
 )
-from medhelm.store.calls import Begun, Called, Ended, OpenEpisode
+from medhelm.store.calls import Ended, OpenEpisode
+from medhelm.store.loglines import (
+    EPISODES,
+    LINES,
+    Head,
+    OpenEpisodes,
+    Scan,
+    encode_line,
+    episode_key,
+    is_answered,
+    read_line,
+    scanned,
+)
 from medhelm.store.records import Plan, other_version
 from medhelm.store.records import bare_name as bare_name
 from medhelm.store.records import is_same_model as is_same_model
@@ -34,116 +44,6 @@ from medhelm.store.shards import LOG, Shard, gather, logs_of
 
 Retried = Callable[[int, Call], None]
 """Takes the key of an episode, 0 for one of one call, and a failed try of a call that another try followed."""
-ANSWERED: frozenset[Finish] = frozenset({"stop", "length", "refusal"})
-"""Endings that are never asked again; 'error' is, on the next start, and 'oversize' where no server answered."""
-
-
-class _Head(msgspec.Struct):
-    instance_id: str
-    finish: Finish
-    repeat: int = 0
-    usage: Usage = Usage()
-
-
-def is_answered(response: _Head | Response) -> bool:
-    """Return whether nothing is to be asked again: an answer that was cut came, too."""
-    was_cut = response.finish == "oversize" and response.usage.input_tokens is not None
-    return response.finish in ANSWERED or was_cut
-
-
-class _Line(msgspec.Struct):
-    """The fields that every line has: of an episode in one line, or of one in many (see `calls`)."""
-
-    schema: int
-    instance: msgspec.Raw = msgspec.Raw()
-    response: _Head | None = None
-    episode: str = ""
-    call: msgspec.Raw = msgspec.Raw()
-
-    @property
-    def is_whole(self) -> bool:
-        """Return whether the line is one of the forms that are written."""
-        if not self.episode:
-            return bool(self.instance) and self.response is not None
-        return bool(self.instance) + bool(self.call) + (self.response is not None) == 1
-
-    @property
-    def key(self) -> int:
-        """Return the key of instance and repeat; 0 for a line that ends no episode."""
-        if self.episode:
-            return int(self.episode, 16)
-        assert self.response is not None
-        return episode_key(bytes(self.instance), self.response.repeat)
-
-
-def episode_key(instance_json: bytes, repeat: int) -> int:
-    """Return a 64-bit key of an instance with all its content, asked for the repeat-th time.
-
-    An instance that has changed in any way has another key. 10^5 keys collide with
-    probability 3e-10.
-    """
-    digest = hashlib.blake2b(b"%d\0%b" % (repeat, instance_json), digest_size=8).digest()
-    return int.from_bytes(digest)
-
-
-def episode_keys(instance: Instance, repeats: int) -> list[int]:
-    """Return the keys of an instance's episodes, one for each repeat."""
-    content = msgspec.json.encode(instance)
-    return [episode_key(content, repeat) for repeat in range(repeats)]
-
-
-class _OneCall(msgspec.Struct, frozen=True):
-    schema: int
-    instance: Instance
-    messages: tuple[Message, ...]
-    response: Response
-
-
-def encode_line(episode: Episode) -> bytes:
-    """Return an episode of one call as one line of the log."""
-    line = _OneCall(episode.schema, episode.instance, episode.messages, episode.response)
-    return with_checksum(msgspec.json.encode(line))
-
-
-class Scan:
-    """The content of a log: keys already answered, and repairs made on opening it."""
-
-    def __init__(self) -> None:
-        self.answered: set[int] = set()
-        """Keys that are not asked again."""
-        self.failed: set[int] = set()
-        """Keys that were asked without an answer."""
-        self.torn = self.quarantined = 0
-        self._parts = _Parts()
-
-    @property
-    def begun(self) -> dict[int, OpenEpisode]:
-        """Return the episodes of many calls that have not ended, or ended with a failure, by their key."""
-        return self._parts.open
-
-    def take(self, line: bytes) -> bool:
-        """Add a line; returns whether it can be read."""
-        if (found := _read_line(line)) is None:
-            return False
-        parsed, body = found
-        if parsed.episode and not self._parts.take(parsed, body):
-            return False
-        if parsed.response is not None:
-            is_final = is_answered(parsed.response)
-            (self.answered if is_final else self.failed).add(parsed.key)
-            (self.failed if is_final else self.answered).discard(parsed.key)  # the last one counts
-            if is_final:
-                self.begun.pop(parsed.key, None)
-        return True
-
-    def add_others(self, logs: Iterable[Path]) -> None:
-        """Add what logs hold that others write, or have left: what is answered there, and what has begun."""
-        for other in map(_scanned, logs):
-            self.answered.update(other.answered)
-            for key, episode in other.begun.items():
-                episode.is_begun = False  # in one's own log
-                self.begun.setdefault(key, episode)
-        self.failed.difference_update(self.answered)
 
 
 class RunFolder(AppendLog):
@@ -202,7 +102,7 @@ class RunFolder(AppendLog):
         with open(self.log_path, "rb") as lines:
             for line in lines:
                 start, end = end, end + len(line)
-                found = _read_line(line)
+                found = read_line(line)
                 if found is not None and found[0].key not in valid:
                     stale.append((start, end))
                     gone.add(found[0].key)
@@ -221,56 +121,11 @@ class RunFolder(AppendLog):
         self._append_line(with_checksum(body))
 
 
-def _scanned(log: Path) -> Scan:
-    scan = Scan()
-    with suppress(FileNotFoundError), open(log, "rb") as lines:
-        for line in lines:
-            scan.take(line)
-    return scan
-
-
 def read_answered(run: Path) -> set[int]:
     """Return the keys that a run and its shards have answered."""
     scan = Scan()
     scan.add_others(logs_of(run))
     return scan.answered
-
-
-class _Parts:
-    """Episodes of many calls, put together from their lines in the order of the log."""
-
-    def __init__(self) -> None:
-        self.open: dict[int, OpenEpisode] = {}
-        """By their key."""
-        self._begun = msgspec.json.Decoder(Begun).decode
-        self._called = msgspec.json.Decoder(Called).decode
-        self._ended = msgspec.json.Decoder(Ended).decode
-
-    def take(self, head: _Line, body: bytes) -> bool:
-        """Add a line, its JSON, to its episode; False for a last line where one before it is missing."""
-        episode = self.open.setdefault(head.key, OpenEpisode(head.episode))
-        if head.instance:
-            begun = self._begun(body)
-            episode.of(begun.instance, begun.repeat).is_begun = True
-        elif head.call:
-            episode.take(self._called(body).call)
-        else:
-            return episode.is_begun and episode.end(self._ended(body), body)
-        return True
-
-
-def _read_line(line: bytes) -> tuple[_Line, bytes] | None:
-    if (body := without_checksum(line)) is None:
-        return None
-    try:
-        parsed = _LINES.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    if not parsed.is_whole:
-        return None
-    if parsed.schema != SCHEMA:
-        raise OtherVersion(other_version("a line of the log", parsed.schema))
-    return parsed, body
 
 
 def read_log(run: Path) -> Iterator[Episode]:
@@ -282,7 +137,7 @@ def read_log(run: Path) -> Iterator[Episode]:
 
 def read_begun(run: Path) -> Mapping[int, OpenEpisode]:
     """Return the episodes of many calls that a log holds and that have not ended, by their key."""
-    return _scanned(run / "responses.jsonl").begun
+    return scanned(run / "responses.jsonl").begun
 
 
 def read_keyed(
@@ -363,7 +218,7 @@ def _episodes(
     `retried` is given the failed tries of calls of the latter as another one follows them.
     """
     ended = msgspec.json.Decoder(Ended).decode
-    parts = _Parts()
+    parts = OpenEpisodes()
     if not log.exists():
         return
     with open(log, "rb") as lines:
@@ -374,13 +229,13 @@ def _episodes(
                 continue
             if not body.startswith(_OF_MANY):
                 try:
-                    whole = _EPISODES.decode(body)
+                    whole = EPISODES.decode(body)
                 except msgspec.ValidationError as e:
                     said = other_version(f"{log} line {number + 1}", SCHEMA, e)
                     raise OtherVersion(said) from None
                 yield number, 0, whole
                 continue
-            head = _LINES.decode(body)
+            head = LINES.decode(body)
             is_taken, own = parts.take(head, body), parts.open[head.key]
             while own.retried:
                 failed = own.retried.pop()
@@ -390,12 +245,6 @@ def _episodes(
                 yield number, head.key, own.episode(ended(body))
                 if is_answered(head.response):
                     del parts.open[head.key]
-
-
-_EPISODES, _LINES = msgspec.json.Decoder(Episode), msgspec.json.Decoder(_Line)
-for _kind in (Begun, Called, Ended, _OneCall):
-    # msgspec crashes where two threads are the first to decode a type: here there is one.
-    msgspec.json.Decoder(_kind)
 
 
 _OF_MANY = b'{"schema":%d,"episode":' % SCHEMA
@@ -408,7 +257,7 @@ def _superseded(log: Path) -> Set[int]:
     unreadable = episode_key(b"", -1)
     with open(log, "rb") as lines:
         for line in lines:
-            found = _read_line(line)
+            found = read_line(line)
             head = None if found is None else found[0].response
             keys.append(unreadable if head is None else _place(head))
     import numpy as np
@@ -422,7 +271,7 @@ def _superseded(log: Path) -> Set[int]:
     return set(np.flatnonzero(~kept).tolist())
 
 
-def _place(head: _Head) -> int:
+def _place(head: Head) -> int:
     """Return a key of instance and repeat, whatever the instance held."""
     return episode_key(head.instance_id.encode(), head.repeat)
 

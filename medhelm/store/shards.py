@@ -9,15 +9,15 @@ of the run's lock gathers their lines in the run's own log, so that all who read
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from medhelm.errors import UsageError
-from medhelm.files.durable import lock_file
+from medhelm.files.durable import AtomicFile, lock_file
+from medhelm.store.loglines import key_of, scanned
 
 LOG = "responses.jsonl"
 _FILES = (LOG, "quarantine.jsonl")
@@ -77,35 +77,46 @@ def logs_of(folder: Path) -> list[Path]:
 def gather(folder: Path) -> None:
     """Move what shards have written to the log of a folder whose lock the caller holds.
 
-    Raises RunLocked where one is at work. A line that the log holds already is not written twice, so that after a
-    kill the next call makes it whole.
+    Of a call that several shards asked the first answer counts: what others wrote of it comes before that answer
+    in the log, so that it is in the cost and nothing else. Raises RunLocked where a shard is at work. A kill leaves
+    all of it or nothing in the log; a shard that is in it whole is not written again.
     """
-    for log in logs_of(folder)[1:]:
-        with lock_file(log.with_name("lock")):
-            for name in _FILES:
-                _append(log.with_name(name), folder / name)
+    logs = logs_of(folder)[1:]
+    with ExitStack() as held:
+        for log in logs:
+            held.enter_context(lock_file(log.with_name("lock")))
+        for name in _FILES:
+            _merge(
+                folder / name, [found for log in logs if (found := log.with_name(name)).exists()]
+            )
+        for log in logs:
             shutil.rmtree(log.parent)
     with suppress(OSError):  # there is none, or one has begun anew
         (folder / "shards").rmdir()
 
 
-def _append(source: Path, target: Path) -> None:
-    if not source.exists():
+def _merge(whole: Path, logs: Sequence[Path]) -> None:
+    kept = set(map(_digest, _lines(whole)))
+    logs = [log for log in logs if not kept.issuperset(map(_digest, _lines(log)))]
+    if not logs:
         return
-    with open(os.open(target, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a+b") as whole:
-        whole.seek(0)
-        known, last = set[bytes](), b"\n"
-        for last in whole:
-            known.add(_digest(last))
-        if not last.endswith(b"\n"):  # cut by a kill: a damaged line, and not a part of the next
-            whole.write(b"\n")
-        with open(source, "rb") as lines:
-            for line in lines:
-                if _digest(line) not in known:
-                    whole.write(line if line.endswith(b"\n") else line + b"\n")
-        whole.flush()
-        os.fsync(whole.fileno())
+    answered, earlier = scanned(whole).answered, list[Set[int]]()
+    for log in logs:
+        earlier.append(frozenset(answered))
+        answered |= scanned(log).answered
+    with AtomicFile(whole) as file:
+        for log, others in zip(logs, earlier, strict=True):
+            file.writelines(line for line in _lines(log) if key_of(line) in others)
+        file.writelines(_lines(whole))
+        for log, others in zip(logs, earlier, strict=True):
+            file.writelines(line for line in _lines(log) if key_of(line) not in others)
+
+
+def _lines(log: Path) -> Iterator[bytes]:
+    """Yield the lines of a log, but for a last one that a kill has cut."""
+    with suppress(FileNotFoundError), open(log, "rb") as lines:
+        yield from (line for line in lines if line.endswith(b"\n"))
 
 
 def _digest(line: bytes) -> bytes:
-    return hashlib.blake2b(line.rstrip(b"\n"), digest_size=8).digest()
+    return hashlib.blake2b(line, digest_size=8).digest()

@@ -149,7 +149,7 @@ def test_without_a_mark_nothing_is_read(text: str) -> None:
 
 
 def test_the_log_of_a_run_holds_no_field_of_the_reading() -> None:
-    from medhelm.store.runlog import encode_line
+    from medhelm.store.loglines import encode_line
 
     episode = read("no mark", LINE)
     assert episode.unread and b"unread" not in encode_line(episode)

@@ -38,7 +38,8 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms, JurySpec, JuryTerms, RunRecord
 from medhelm.store import records
 from medhelm.store.calls import OpenEpisode
-from medhelm.store.runlog import RunFolder, is_answered, read_log
+from medhelm.store.loglines import is_answered
+from medhelm.store.runlog import RunFolder, read_log
 from tests import juries
 from tests.juries import rated
 from tests.made import benchmark, scripted

@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,17 +27,20 @@ from medhelm.runs.planning import Run, capped_ledger, plan_runs
 from medhelm.runs.runner import Ending, run_sweep
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
-from medhelm.store.records import find_gradings, read_record
-from medhelm.store.runlog import RunFolder, read_log
+from medhelm.store.records import find_gradings, read_plan, read_record
+from medhelm.store.runlog import RunFolder, read_episodes, read_log
 from medhelm.store.shards import Shard, find_shard, gather, logs_of
 from medhelm_benchmarks.encounters.grading.evaluator import parts_of
 from tests.benchmarks.noharm.test_protocol import all_right
 from tests.juries import rated
 from tests.processes import Started, asked, start
+from tests.protocols.interview import options, play
+from tests.quiz import arguments, write_quiz
 from tests.rubric.test_grader import PLUGIN, PRICE
 from tests.rubric.test_judges import CASES, by_number, settled, write_cases
 from tests.runs.test_serve import serve
 from tests.server import FaultServer, Reply, letter, serve_in_thread
+from tests.shell import Shell
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 from scripted_evaluators import judge  # noqa: E402 - scripts are no package
@@ -229,24 +233,75 @@ def test_a_shard_holds_its_folder_from_asking_until_it_has_judged(
     assert ending.record is not None and ending.record.state == "complete"
 
 
-def test_what_was_gathered_in_part_is_gathered_once(tmp_path: Path) -> None:
+def test_what_was_gathered_before_a_kill_is_gathered_once(tmp_path: Path) -> None:
     with serve_in_thread(said) as server:
         given = {"models": model(server, "m/one"), "benchmarks": "med_qa", "data": "sample"}
         ask("0/2", results_dir=tmp_path, **given)
     (run,) = tmp_path.glob("runs/*/*/*")
-    _, log = logs_of(run)
+    own, log = logs_of(run)
+    left = shutil.copytree(log.parent, tmp_path / "left")
     lines = log.read_bytes().splitlines(keepends=True)
-    (run / "responses.jsonl").write_bytes(lines[0] + lines[1] + lines[2][:99])  # the power failed
+    own.write_bytes(lines[0][:99])  # the power failed
     gather(run)
+    shutil.copytree(left, log.parent)  # the next one was killed before the shard's folder was gone
     folder = RunFolder(run)
     scan = folder.open()
     folder.close()
-    assert (len(scan.answered), scan.quarantined, [*logs_of(run)]) == (
-        4,
-        1,
-        [run / "responses.jsonl"],
-    )
+    assert (len(scan.answered), scan.quarantined, logs_of(run)) == (4, 0, [own])
     assert len([*read_log(run)]) == len(lines) == 4
+
+
+@pytest.mark.parametrize("is_gathered_between", [True, False])
+@pytest.mark.parametrize(("first", "second"), [("0-of-2", "0-of-4"), ("0-of-4", "0-of-2")])
+@pytest.mark.parametrize("second_says", ["something else", "nothing"])
+@pytest.mark.parametrize("kind", ["one call", "many calls"])
+def test_of_what_two_shards_asked_the_first_answer_counts(
+    kind: str, second_says: str, first: str, second: str, is_gathered_between: bool, tmp_path: Path, shell: Shell
+) -> None:  # fmt: skip
+    """Neither sees the other's folder, as where both ask at the same time."""
+    is_second, refused = False, 0
+
+    def say(prompt: str) -> str | Reply:
+        nonlocal refused
+        if not is_second or prompt.startswith("[questioner]"):
+            return play(prompt) if kind == "many calls" else "A"
+        if prompt.startswith("[referee]"):
+            return "stop" if prompt.count("A: ") >= 6 else "go on"
+        if second_says == "nothing" and (kind == "one call" or "Question 2" in prompt):
+            refused += 1
+            return Reply(status=400)
+        return "It is not said."
+
+    write_quiz(tmp_path, 8)
+    results, alone = tmp_path / "results", tmp_path / "alone"
+    with serve_in_thread(say) as server:
+        one_call = arguments(tmp_path, server.base_url)
+        argv = one_call if kind == "one call" else options(server, tmp_path)
+        for name in (first, second):
+            shell(*argv, f"shard={name.replace('-of-', '/')}", code=(0, 6))
+            (run,) = results.glob("runs/*/*/*")
+            shutil.move(run / "shards" / name, alone / name)
+            is_second = name == first
+        before = server.requests
+        for name in (first, second):
+            shutil.move(alone / name, run / "shards" / name)
+            if is_gathered_between:
+                gather(run)
+        shell(*argv)
+        asked = server.requests - before
+        shell(*argv)
+        assert server.requests == before + asked
+    record = read_record(*find_gradings(results))
+    said = [e.response.text for e in read_episodes(run, read_plan(run))]
+    of_second = sum("not said" in text for text in said)
+    has_said = second_says != "nothing" or kind == "many calls"  # of these the first answer is kept
+    alone_of_second = 2 if has_said and second == "0-of-2" else 0
+    wins = second_says != "nothing" and not is_gathered_between and second < first
+    assert (record.state, len(said)) == ("complete", 8)
+    assert of_second == alone_of_second + 2 * wins
+    assert sum(p.usage.requests for p in record.parties) == server.requests - refused
+    if kind == "one call":
+        assert asked == 8 - {"0-of-2": 4, "0-of-4": 2}[first] - alone_of_second
 
 
 # How a shard is named -------------------------------------------------------------------------------

@@ -25,8 +25,9 @@ from medhelm.schema.episode import Episode, Finish, Response, Sampling, Usage
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import GradingSpec, JurySpec, JuryTerms, RunSpec
 from medhelm.store import records, runlog
+from medhelm.store.loglines import encode_line, episode_keys
 from medhelm.store.records import Plan, request_hash
-from medhelm.store.runlog import RunFolder, encode_line, episode_keys
+from medhelm.store.runlog import RunFolder
 
 MODEL = ModelSpec(name="openai/x", model="x", base_url="http://127.0.0.1:1/v1")
 SPEC = RunSpec(

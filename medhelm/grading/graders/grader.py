@@ -30,8 +30,8 @@ from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms, JurySpec
 from medhelm.schema.score import Metric, Score
+from medhelm.store.loglines import episode_key
 from medhelm.store.records import judge_budget
-from medhelm.store.runlog import episode_key
 
 JUDGE = "judge"
 """The only role that a grader asks."""
