@@ -159,9 +159,13 @@ def chosen_settings(
     return chosen
 
 
+DATA_DIR = "MEDHELM_DATA_DIR"
+"""Environment variable that names the data folder."""
+
+
 def data_root(data_dir: str | Path | None, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the data folder: the argument, else MEDHELM_DATA_DIR, else ~/.medhelm/data."""
-    chosen = data_dir or environ.get("MEDHELM_DATA_DIR") or "~/.medhelm/data"
+    chosen = data_dir or environ.get(DATA_DIR) or "~/.medhelm/data"
     return Path(chosen).expanduser()
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from medhelm.cli.compose import quoted
+from medhelm.config import DATA_DIR
 from medhelm.errors import RecordError, UsageError, one_line
 from medhelm.models.pacing.pool import Pool, PoolAccess
 from medhelm.models.pacing.pool_file import PoolFile
@@ -40,6 +41,22 @@ class Ended(NamedTuple):
     """Its exit code; that of its signal where it was killed, as a shell has it."""
     lost: str = ""
     """The reason where it did not end by itself; else empty."""
+    node: str = ""
+    """The machine that it ran on, where an engine chose it."""
+
+
+class Origin(NamedTuple):
+    """The folders of the command, for workers that know none of their own."""
+
+    working: str
+    data: str
+    """Empty where none is named by the environment."""
+
+    @classmethod
+    def here(cls) -> Origin:
+        """Return those of this process."""
+        named = os.environ.get(DATA_DIR, "")
+        return cls(os.getcwd(), named and os.path.abspath(os.path.expanduser(named)))
 
 
 class Worker(Protocol):
@@ -59,6 +76,8 @@ class Engine(ABC):
     """Starts workers."""
 
     name: str
+    environment = ""
+    """What a worker's environment is that of, where it is not this command's."""
     rest_s = 0.0
     """Seconds until a part may be asked again whose worker was lost: what that has begun may still be ending."""
     results: Path
@@ -115,7 +134,7 @@ def run_child(
     results: str,
     added: Mapping[str, str],
     output: str,
-    cwd: str,
+    origin: Origin,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Ended:
     """Run a worker below this process until it ends, and return how it did. `output`: below `results`.
@@ -128,7 +147,9 @@ def run_child(
         node = os.uname().nodename
         why = f"{file.parent} is not seen on {node}: name a results_dir that all workers share"
         return Ended(RecordError.exit_code, why)
-    child = _Child([*command, f"results_dir={quoted(results)}"], added, file, cwd)
+    added = {DATA_DIR: os.environ.get(DATA_DIR) or origin.data, **added}
+    words = [*command, f"results_dir={quoted(results)}"]
+    child = _Child(words, added, file, origin.working)
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, lambda *_: child.stop())
     try:
@@ -138,7 +159,7 @@ def run_child(
     except (KeyboardInterrupt, RecordError):
         child.stop()
         ended = child.wait()
-    return ended
+    return ended._replace(node=os.uname().nodename)
 
 
 class _Child:
@@ -201,7 +222,7 @@ class LocalEngine(Engine):
 class SlurmEngine(Engine):
     """Jobs of SLURM, which submitit submits; a job that its time limit ends is queued again."""
 
-    name = "SLURM"
+    name, environment = "SLURM", "its job"
     rest_s = ENDING_S
 
     def __init__(self, choice: Choice, options: Mapping[str, Any], folder: Path) -> None:
@@ -222,7 +243,7 @@ class SlurmEngine(Engine):
 
         try:
             where = (str(self.results), self._added, str(output.relative_to(self.results)))
-            job = self._executor.submit(SlurmWork(command, *where, os.getcwd()))
+            job = self._executor.submit(SlurmWork(command, *where, Origin.here()))
         except (FailedJobError, OSError) as e:
             raise UsageError(f"workers=slurm: {one_line(e)}") from None
         return _SlurmJob(job)

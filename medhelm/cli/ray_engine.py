@@ -22,7 +22,17 @@ import msgspec
 import ray
 from ray.exceptions import GetTimeoutError, RayError, TaskCancelledError
 
-from medhelm.cli.engines import ACTOR, ENDING_S, POOL, Choice, Ended, Engine, Worker, run_child
+from medhelm.cli.engines import (
+    ACTOR,
+    ENDING_S,
+    POOL,
+    Choice,
+    Ended,
+    Engine,
+    Origin,
+    Worker,
+    run_child,
+)
 from medhelm.errors import Interrupted, RecordError, UsageError, one_line
 from medhelm.models.pacing.pool import EXPIRES_S, Pool, PoolAccess, ask, lost_pool
 from medhelm.processes.ray_cluster import NAMESPACE, QUIET, join_cluster, room_for
@@ -147,7 +157,7 @@ def joined_pool(place: str, worker: str, workers: int) -> RayPool:
 class RayEngine(Engine):
     """Tasks of a cluster, begun here where there is none."""
 
-    name = "Ray"
+    name, environment = "Ray", "its node's `ray start`"
     rest_s = ENDING_S
 
     def __init__(self, choice: Choice, options: Mapping[str, Any]) -> None:
@@ -177,7 +187,7 @@ class RayEngine(Engine):
     def start(self, command: Sequence[str], output: Path) -> Worker:
         """Start a task."""
         where = (str(self.results), str(output.relative_to(self.results)))
-        return _Task(self._run.remote(command, self._name, *where, os.getcwd()))
+        return _Task(self._run.remote(command, self._name, *where, Origin.here()))
 
     def collect(self) -> bool:
         """Write what workers have sent, and give those a copy of the runs who want one."""
@@ -213,7 +223,7 @@ class _Task:
             ray.cancel(self._task, force=force)
 
 
-def _work(command: Sequence[str], name: str, results: str, output: str, cwd: str) -> Ended:
+def _work(command: Sequence[str], name: str, results: str, output: str, origin: Origin) -> Ended:
     """Run a worker in the results folder, or in a copy of its runs where that is not seen from this node."""
     added = {"RAY_ADDRESS": ray.get_runtime_context().gcs_address, POOL: ACTOR + name}
     for left in Path(tempfile.gettempdir()).glob(
@@ -221,15 +231,15 @@ def _work(command: Sequence[str], name: str, results: str, output: str, cwd: str
     ):  # by one that was killed
         shutil.rmtree(left, ignore_errors=True)
     if os.path.exists(Path(results, output)):
-        return run_child(command, results, added, output, cwd)
+        return run_child(command, results, added, output, origin)
     try:
-        return _work_on_copy(command, name, added, output, cwd)
+        return _work_on_copy(command, name, added, output, origin)
     except RecordError as e:
         return Ended(e.exit_code, f"{results} is not seen on {os.uname().nodename}, and {e}")
 
 
 def _work_on_copy(
-    command: Sequence[str], name: str, added: dict[str, str], output: str, cwd: str
+    command: Sequence[str], name: str, added: dict[str, str], output: str, origin: Origin
 ) -> Ended:
     desk, message = ray.get_actor(name, NAMESPACE), f"{_COPY} {output} {secrets.token_hex(4)}"
     if refusal := _get(desk.want, message):
@@ -260,7 +270,7 @@ def _work_on_copy(
 
         is_last = "shard=0/1" in command
         added[POOL] += "" if is_last else _COPY
-        ended, again_at = run_child(command, made, added, output, cwd, send), 0.0
+        ended, again_at = run_child(command, made, added, output, origin, send), 0.0
         send()
         while _get(desk.is_whole, message):
             time.sleep(_SEND_S)

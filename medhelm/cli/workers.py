@@ -27,7 +27,7 @@ from medhelm.cli.engines import (
 from medhelm.cli.sweep import Asked, ask_jobs, make_results, refuse_swept
 from medhelm.cli.worker import new_pool
 from medhelm.config import Job
-from medhelm.errors import Interrupted, MedhelmError, RecordError, UsageError
+from medhelm.errors import DataError, Interrupted, MedhelmError, ModelError, RecordError, UsageError
 from medhelm.files.durable import make_private
 from medhelm.models.pacing.pool import PoolAccess
 from medhelm.models.privacy import POLICY, may_leave
@@ -47,6 +47,8 @@ _ENDING_S = 20.0
 """Workers that are told to stop give requests in flight ten seconds, and then grade."""
 _OURS_CODES = range(2, 8)
 """Exit codes of mistakes, which another start would make again."""
+_OF_PLACE = (UsageError.exit_code, DataError.exit_code, ModelError.exit_code)
+"""Exit codes of what a node may lack that the command has."""
 _OURS = ("workers=", "shard=", "results_dir=", "engine.")
 
 
@@ -227,10 +229,17 @@ class _Crew:
                 line.removeprefix("medhelm: ") for line in lines if line.startswith("medhelm: ")
             ]
             said = said[:-1] or said  # the last one only counts them
-            for line in said or [
-                f"worker {post.shard} failed (exit code {ended.code}): see {output}"
-            ]:
-                yield ended.code, line
+            said = said or [f"worker {post.shard} failed (exit code {ended.code}): see {output}"]
+            where = f"on {ended.node}: " if ended.node else ""
+            yield from ((ended.code, where + line) for line in said)
+            if where and ended.code in _OF_PLACE:
+                yield (
+                    ended.code,
+                    (
+                        f"a worker has the environment of {self._engine.environment}, not that of this command: "
+                        "name folders and --env-file FILE by paths that its node has, too"
+                    ),
+                )
 
 
 def _ending(run: Run) -> Ending:

@@ -40,8 +40,9 @@ SECRET = "sk-canary-of-a-key"
 
 
 @pytest.fixture
-def nodes() -> Iterator[Any]:
-    """Yield a Ray cluster of two nodes of this machine, each with a GPU that is declared."""
+def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Yield a Ray cluster of this machine, whose node has a declared GPU and no data folder."""
+    monkeypatch.delenv("MEDHELM_DATA_DIR", raising=False)
     pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
@@ -357,6 +358,26 @@ def test_what_ray_cannot_place_is_said_in_one_line(tmp_path: Path, nodes: Any) -
     assert "no node has room for a worker" in said["worker"] and "1 GPU" in said["worker"]
     assert "CUDA out of memory: key is" in said["start"] and "s3cret" not in said["start"]
     assert not started(tmp_path)
+
+
+@pytest.mark.apart
+def test_what_a_node_lacks_is_named_with_it_and_the_data_folder_is_the_commands(
+    tmp_path: Path, server: FaultServer, nodes: Any
+) -> None:
+    write_quiz(tmp_path, 4)
+    argv = arguments(tmp_path, server.base_url, workers="ray:2")
+    argv = [word for word in argv if not word.startswith("data_dir=")]
+    env = {"RAY_ADDRESS": nodes.address, "WARD_KEY": "s3cret"}
+    env |= {"MEDHELM_DATA_DIR": str(tmp_path / "data")}
+    done = medhelm_forked(*argv, "model.api_key_env=WARD_KEY", env=env, code=6)
+    assert f"on {os.uname().nodename}: " in done.stderr and "WARD_KEY" in done.stderr
+    assert "environment of its node's `ray start`" in done.stderr
+    assert "(so 2 workers)" in done.stderr and "s3cret" not in done.stderr
+    keys = tmp_path / "keys.env"
+    keys.write_text("WARD_KEY=s3cret\n")
+    keys.chmod(0o600)
+    medhelm_forked(*argv, "--env-file", str(keys), "model.api_key_env=WARD_KEY", env=env)
+    assert record_of(tmp_path).results[0].counted == server.requests == 4
 
 
 @pytest.mark.apart
