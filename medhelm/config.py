@@ -83,7 +83,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     scoring: Scoring = "fixed"
     track: str | tuple[str, ...] = ()
     """Name or names of the trackers that receive each finished run."""
-    servers: Annotated[str, msgspec.Meta(pattern=r"^(ray(://[^/\s]+)?)?$")] = ""
+    servers: str = ""
     """The place of servers that `serve` starts: `ray` or `ray://HOST:PORT`; empty: this machine."""
     budget_usd: NotNegative | None = None
     budget_tokens: Positive | None = None

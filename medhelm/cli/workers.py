@@ -29,7 +29,7 @@ from medhelm.cli.worker import new_pool
 from medhelm.config import Job
 from medhelm.errors import DataError, Interrupted, MedhelmError, ModelError, RecordError, UsageError
 from medhelm.files.durable import make_private
-from medhelm.models.pacing.pool import PoolAccess
+from medhelm.models.pacing.pool import Pool, PoolAccess
 from medhelm.models.privacy import POLICY, may_leave
 from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import without_keys
@@ -45,6 +45,8 @@ _STARTS = 4
 """Times that a worker which is killed may be started, in all."""
 _ENDING_S = 20.0
 """Workers that are told to stop give requests in flight ten seconds, and then grade."""
+_WHOLE = "0/1"
+"""The shard of a worker that has all, once more where each of several has its part."""
 _OURS_CODES = range(2, 8)
 """Exit codes of mistakes, which another start would make again."""
 _OF_PLACE = (UsageError.exit_code, DataError.exit_code, ModelError.exit_code)
@@ -104,7 +106,7 @@ def ask_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str
         stopped = crew.work(display, [f"{n}/{choice.workers}" for n in range(choice.workers)])
         is_judged = any(run.grading.judged_by and not read_finished(run) for run in runs)
         if crew.has_copies and is_judged and not stopped and not [*crew.errors()]:
-            stopped = crew.work(display, ["0/1"])  # judges' gaps and controls
+            stopped = crew.work(display, [_WHOLE])  # judges' gaps and controls
         endings = [_ending(run) for run in runs]
         lost = tuple(crew.errors())
     for left in (path, path.with_suffix(".lock")):
@@ -144,8 +146,13 @@ class _Crew:
             return e
         finally:
             with suppress(RecordError):
-                display.show_sums(self._engine.workers, map(bytes, self._pool.read().told.values()))
+                self._show(display, self._pool.read())
         return None
+
+    def _show(self, display: Display, pool: Pool) -> None:
+        """Show the sums of all workers, but for the one that asks judges at the end: the answers are counted."""
+        told = {name: said for name, said in pool.told.items() if name != _WHOLE} or pool.told
+        display.show_sums(self._engine.workers, map(bytes, told.values()))
 
     def _start(self, shard: str) -> Worker:
         output = self._output(shard)
@@ -159,7 +166,7 @@ class _Crew:
         """Show the counts; start again who was killed; returns whether anybody is at work."""
         self.has_copies |= self._engine.collect()
         pool = self._pool.read()
-        display.show_sums(self._engine.workers, map(bytes, pool.told.values()))
+        self._show(display, pool)
         for post in self._posts:
             if post.ended is None:
                 post.ended, post.at = post.worker.ended(), time.monotonic()

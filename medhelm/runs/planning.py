@@ -198,8 +198,9 @@ class _Planner:
         shard = find_shard(job.shard, self._environ)
         for key in ("ask_again", "rename"):
             if shard is not None and getattr(job, key):
+                part = "workers=" if job.workers else f"shard={job.shard}"
                 raise UsageError(
-                    f"{key} changes what all shards know: start it once without shard={job.shard}"
+                    f"{key} changes what all shards know: start it once without {part}"
                 )
         return shard
 

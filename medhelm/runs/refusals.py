@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from medhelm.config import Job
 from medhelm.data.sources import can_fetch
@@ -16,6 +17,7 @@ from medhelm.runs.run import Run
 from medhelm.schema.data import Benchmark, Variant
 from medhelm.schema.model import ModelSpec
 
+_PLACE = re.compile(r"(ray(://[^/\s]+)?)?")
 _SHOWN_STEPS = 5
 """The most steps of stale calls that are named."""
 
@@ -49,11 +51,24 @@ Rewritten = Mapping[tuple[str, Variant], Counter[str]]
 """Of a benchmark and a form of its patients: the refused questions by reason, those made under ""."""
 
 
-def refuse_useless(jobs: Iterable[Job], runs: Iterable[Run], rewritten: Rewritten) -> None:
-    """Refuse variants of which no benchmark of a sweep has one, and a reader that no run can use.
+def refuse_useless(jobs: Sequence[Job], runs: Sequence[Run], rewritten: Rewritten) -> None:
+    """Refuse settings that no run of a sweep can use: variants, a reader, a place for servers or workers.
 
     Raises UsageError.
     """
+    for job in jobs:
+        if not _PLACE.fullmatch(job.servers):
+            raise UsageError(
+                f"servers={job.servers} is not understood: write ray, or ray://HOST:PORT"
+            )
+        if job.engine and not job.workers and not job.shard:
+            raise UsageError(
+                "engine.KEY=VALUE is for workers=slurm or workers=ray, which is not given"
+            )
+    if any(job.servers for job in jobs) and not any(m.serve for run in runs for m in run.models):
+        raise UsageError(
+            "servers= is for models that model.serve=COMMAND starts, of which there is none"
+        )
     names = ", ".join(dict.fromkeys(run.spec.benchmark for run in runs))
     if any(job.variants for job in jobs) and not any(run.spec.variant for run in runs):
         why = " ".join(refusal_notes(rewritten))

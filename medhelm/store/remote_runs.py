@@ -80,6 +80,8 @@ class RemoteRuns:
 
     def __init__(self, url: str) -> None:
         """Open a URL; raises UsageError for one that cannot be, or that holds a password."""
+        if not is_url(url):
+            raise UsageError(f"{url} is no URL; of a folder: {Path(url).absolute().as_uri()}")
         parts = urlsplit(url)
         if parts.password is not None or parts.query or parts.fragment:
             said = "holds no password, query or fragment; keys are read from the environment"

@@ -187,7 +187,8 @@ def test_a_worker_that_does_not_see_the_results_has_a_copy_and_what_it_answers_c
             "the texts of essay are gated: name a results_dir that all workers share"
             in refused.stderr
         )
-        ask("results", *parted, "privacy.gated=[local,contracted,external]")
+        done = ask("results", *parted, "privacy.gated=[local,contracted,external]")
+        assert "12 of 12 answered" in done.stderr, "whom judges' gaps were left to counts none again"
         asked = judges.requests
         ask("one")
         assert judges.requests == 2 * asked

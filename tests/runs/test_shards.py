@@ -304,6 +304,24 @@ def test_of_what_two_shards_asked_the_first_answer_counts(
         assert asked == 8 - {"0-of-2": 4, "0-of-4": 2}[first] - alone_of_second
 
 
+def test_a_finished_run_takes_in_what_a_shard_has_asked_beside_it(
+    tmp_path: Path, shell: Shell
+) -> None:
+    write_quiz(tmp_path, 6)
+    results, alone = tmp_path / "results", tmp_path / "alone"
+    with serve_in_thread(lambda _: "A") as server:
+        argv = arguments(tmp_path, server.base_url)
+        shell(*argv, "shard=0/2")
+        (run,) = results.glob("runs/*/*/*")
+        shutil.move(run / "shards" / "0-of-2", alone / "0-of-2")
+        shell(*argv)
+        shutil.move(alone / "0-of-2", run / "shards" / "0-of-2")
+        shell(*argv)
+        assert server.requests == 9
+    record = read_record(*find_gradings(results))
+    assert record.own.usage.requests == 9 and not (run / "shards").exists()
+
+
 # How a shard is named -------------------------------------------------------------------------------
 
 
