@@ -61,6 +61,7 @@ from medhelm.store.records import (
     write_struct,
 )
 from medhelm.store.runlog import RunFolder, log_bytes, read_answered
+from medhelm.store.shards import is_gathered
 
 _YIELD_EVERY = 64
 
@@ -421,8 +422,7 @@ def read_finished(run: Run) -> RunRecord | None:
         is_judged = is_judged and said.get(VERDICT_BYTES, str(size or "")) == str(size)
     is_current = is_judged and record.provenance.get("log_bytes") == str(log_bytes(run.path))
     has_scores = (run.grading_path / "scores.parquet").is_file()
-    is_gathered = not (run.path / "shards").exists()  # else a part has asked beside the whole
-    is_current = is_current and is_gathered
+    is_current = is_current and is_gathered(run.path)  # else a shard has asked beside the whole
     return record if is_same and is_whole and is_current and has_scores else None
 
 

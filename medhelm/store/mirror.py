@@ -92,10 +92,11 @@ def put(root: Path, pieces: Iterable[Piece]) -> None:
         if not path.resolve().is_relative_to(root.resolve()):
             raise RecordError(f"a worker sent a file outside {root}: {name}")
         with os_errors_as(RecordError, f"cannot write {path}"):
-            make_private(path.parent)
             if start == _GONE:
                 path.unlink(missing_ok=True)
-            elif start == 0:
+                continue
+            make_private(path.parent)
+            if start == 0:
                 with AtomicFile(path) as file:
                     file.write(data)
             else:

@@ -26,6 +26,7 @@ from medhelm.errors import MedhelmError, RecordError, UsageError
 from medhelm.files.durable import AtomicFile, make_private
 from medhelm.store.records import read_plan, read_record
 from medhelm.store.runlog import log_bytes
+from medhelm.store.shards import is_gathered
 
 _PART, _OLD_S = ".part-", 86_400.0
 """Begins the folder of what is on its way, and after how long one is of a killed process."""
@@ -70,7 +71,7 @@ def refuse_unfinished(folder: Path) -> None:
         raise RunUnfinished(str(e)) from None
     whole = [r for r in records if r.state == "complete" and r.instances == plan.instances]
     is_current = any(r.provenance.get("log_bytes", size) == size for r in whole)
-    if not is_current or next(folder.glob("**/shards"), None) is not None:
+    if not is_current or not is_gathered(folder):
         fix = "the same `medhelm run` goes on, `medhelm score` grades"
         raise RunUnfinished(f"{folder} is not finished: {fix}")
 

@@ -74,6 +74,11 @@ def logs_of(folder: Path) -> list[Path]:
     return [folder / LOG, *sorted((folder / "shards").glob(f"*/{LOG}"))]
 
 
+def is_gathered(run: Path) -> bool:
+    """Return whether no shard of a run, or of its judges, holds lines of its own."""
+    return next(run.glob(f"**/shards/*/{LOG}"), None) is None
+
+
 def gather(folder: Path) -> None:
     """Move what shards have written to the log of a folder whose lock the caller holds.
 

@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from medhelm.store.records import find_gradings, read_record
+from medhelm.store.shards import is_gathered
 from tests import slurm
 from tests.cli.test_workers import logged
 from tests.juries import ESSAY, house_jury, rated
@@ -188,7 +189,11 @@ def test_a_worker_that_does_not_see_the_results_has_a_copy_and_what_it_answers_c
             in refused.stderr
         )
         done = ask("results", *parted, "privacy.gated=[local,contracted,external]")
-        assert "12 of 12 answered" in done.stderr, "whom judges' gaps were left to counts none again"
+        assert "12 of 12 answered" in done.stderr, (
+            "whom judges' gaps were left to counts none again"
+        )
+        folder = next((tmp_path / "results").glob("runs/*/*/*"))
+        assert is_gathered(folder), "by whoever asked judges at the end, in a copy or here"
         asked = judges.requests
         ask("one")
         assert judges.requests == 2 * asked

@@ -63,6 +63,11 @@ def test_the_copy_has_every_whole_line_whatever_happened_to_the_files(
     assert mirror.news() == []
 
 
+def test_of_what_is_gone_no_folder_is_made(tmp_path: Path) -> None:
+    put(tmp_path, [Piece("runs/shards/0-of-2/responses.jsonl", -1, b"")])
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_worker_writes_nothing_outside_the_results(tmp_path: Path) -> None:
     for name in ("../out.jsonl", "/etc/out.jsonl"):
         with pytest.raises(RecordError, match="outside"):

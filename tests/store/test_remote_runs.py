@@ -189,6 +189,7 @@ def test_a_run_that_is_at_work_unfinished_or_damaged_stays_here(
     shutil.rmtree(results)
     run, _ = find_runs(stored("baselines", results))
     (run / "shards" / "0-of-2").mkdir(parents=True)
+    (run / "shards" / "0-of-2" / "responses.jsonl").write_bytes(b"")
     (record,) = other.glob("gradings/*/summary.json")
     record.write_bytes(record.read_bytes().replace(b"baseline/", b"baseLine/", 1))
     push(shell, url, results)
