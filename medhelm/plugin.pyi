@@ -36,7 +36,7 @@ from medhelm.protocols.protocol import RoleTerms as RoleTerms  # budget and deco
 from medhelm.protocols.protocol import together as together  # calls at the same time
 from medhelm.protocols import questions as questions  # a question, asked again until its reply can be read
 from medhelm.runs import own_runs as own_runs  # runs of instances that no benchmark declares
-from medhelm.store import runlog as runlog  # plan and episodes of a stored run, names of models
+from medhelm.store import runlog as runlog  # plan, episodes and records of a stored run, names of models
 
 # -- Ratings by clinicians
 from medhelm.tables.clinicians import ratings as ratings  # what is rated, on which scale, and filled-in sheets

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from medhelm import DataError, Episode, Floats, Sums, pooled_share
+from medhelm.plugin import runlog
 
 CAPPED = "capped"
 COMPLETED = "completed"
@@ -45,6 +46,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Those whom the surroundings name."""
 
 
+@runlog.of_threads
 class Encounter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An encounter as far as it came."""
 
@@ -55,10 +57,6 @@ class Encounter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Labels of the states that were reached, in order."""
     diagnosis: str | None = None
     """The diagnosis that was given as an action, in protocols that ask for one."""
-
-
-msgspec.json.Decoder(Encounter)
-# msgspec crashes where two threads are the first to read a type: here there is one.
 
 
 def as_state(value: msgspec.Struct) -> dict[str, Any]:

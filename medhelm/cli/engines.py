@@ -77,7 +77,7 @@ class Engine(ABC):
 
     name: str
     environment = ""
-    """What a worker's environment is that of, where it is not this command's."""
+    """Whose environment a worker has, where it is not this command's."""
     rest_s = 0.0
     """Seconds until a part may be asked again whose worker was lost: what that has begun may still be ending."""
     results: Path

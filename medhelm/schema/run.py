@@ -10,7 +10,7 @@ import msgspec
 
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import PART, AnswerKind, DataClass, Rubric
-from medhelm.schema.episode import SCHEMA
+from medhelm.schema.episode import SCHEMA, of_threads
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.score import IntervalKind, Outcome, Scoring
 
@@ -270,6 +270,7 @@ class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Date on which the test items became public: YYYY, YYYY-MM or YYYY-MM-DD; empty: not known or not public."""
 
 
+@of_threads
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`summary.json`: one graded run."""
 

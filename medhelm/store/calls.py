@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import SCHEMA, Call, Episode, Message, Response
+from medhelm.schema.episode import SCHEMA, Call, Episode, Message, Response, of_threads
 from medhelm.schema.run import fields_of
 
 _LONG = 200
@@ -30,6 +30,7 @@ _SAME = ("role", "step", "attempt", "sent", "response")
 """The fields of a call that are stored as they are."""
 
 
+@of_threads
 class Begun(msgspec.Struct, frozen=True, kw_only=True):
     """The first line of an episode."""
 
@@ -64,6 +65,7 @@ class _Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Call(messages=messages, **fields_of(self, *_SAME))
 
 
+@of_threads
 class Called(msgspec.Struct, frozen=True, kw_only=True):
     """The line of a call."""
 
@@ -72,6 +74,7 @@ class Called(msgspec.Struct, frozen=True, kw_only=True):
     call: _Call
 
 
+@of_threads
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """The last line of an episode."""
 

@@ -11,7 +11,15 @@ import msgspec
 
 from medhelm.errors import OtherVersion
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import SCHEMA, Episode, Finish, Message, Response, Usage
+from medhelm.schema.episode import (
+    SCHEMA,
+    Episode,
+    Finish,
+    Message,
+    Response,
+    Usage,
+    of_threads,
+)
 from medhelm.store.appendlog import with_checksum, without_checksum
 from medhelm.store.calls import Begun, Called, Ended, OpenEpisode
 from medhelm.store.records import other_version
@@ -76,6 +84,7 @@ def episode_keys(instance: Instance, repeats: int) -> list[int]:
     return [episode_key(content, repeat) for repeat in range(repeats)]
 
 
+@of_threads
 class _OneCall(msgspec.Struct, frozen=True):
     schema: int
     instance: Instance
@@ -186,6 +195,3 @@ def key_of(line: bytes) -> int:
 
 
 EPISODES, LINES = msgspec.json.Decoder(Episode), msgspec.json.Decoder(Line)
-for _kind in (Begun, Called, Ended, _OneCall):
-    # msgspec crashes where two threads are the first to decode a type: here there is one.
-    msgspec.json.Decoder(_kind)

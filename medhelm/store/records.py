@@ -16,7 +16,7 @@ from medhelm.errors import OtherVersion, RecordError
 from medhelm.files.durable import make_private, os_errors_as, why, write_whole
 from medhelm.files.seals import is_broken, sealed, unsealed
 from medhelm.models.identity import identity, reads_prompt, without_unused
-from medhelm.schema.episode import SCHEMA
+from medhelm.schema.episode import SCHEMA, of_threads
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
     GraderTerms,
@@ -64,6 +64,7 @@ _LIMITS = ("max_concurrency", "timeout_s", "max_attempts", "replicas", "gpus", "
 _NO_LIMITS = ModelSpec(name="")
 
 
+@of_threads
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`spec.json`: a run and the instances that it is to ask."""
 
@@ -77,6 +78,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Rows of the data that the benchmark leaves out, by reason."""
 
 
+@of_threads
 class Served(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`served.json`: what servers said of the weights behind the models of a run, and what these servers are."""
 
@@ -355,13 +357,9 @@ def other_version(place: object, schema: int, e: Exception | None = None) -> str
     )
 
 
+@of_threads
 class _Version(msgspec.Struct):
     schema: int = 0
-
-
-for _kind in (Plan, RunRecord, Served, _Version):
-    # msgspec crashes where two threads are the first to decode a type: here there is one.
-    msgspec.json.Decoder(_kind)
 
 
 def find_runs(results: Path) -> list[Path]:

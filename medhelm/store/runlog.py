@@ -14,6 +14,7 @@ import msgspec
 from medhelm.errors import OtherVersion, RecordError
 from medhelm.files.durable import make_private, remove_temporary, why
 from medhelm.schema.episode import MODEL, SCHEMA, Call, Episode
+from medhelm.schema.episode import of_threads as of_threads
 from medhelm.store.appendlog import (
     AppendLog,
     last_line,
@@ -30,11 +31,11 @@ from medhelm.store.loglines import (
     OpenEpisodes,
     Scan,
     encode_line,
-    episode_key,
     is_answered,
     read_line,
     scanned,
 )
+from medhelm.store.loglines import episode_key as episode_key
 from medhelm.store.records import Plan, other_version
 from medhelm.store.records import bare_name as bare_name
 from medhelm.store.records import is_same_model as is_same_model

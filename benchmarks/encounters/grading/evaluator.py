@@ -25,7 +25,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import fencing, grader, questions, reply_form, together, tokens
+from medhelm.plugin import fencing, grader, questions, reply_form, runlog, together, tokens
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
 from medhelm_benchmarks.encounters.matches import folded, has_run, is_asked, normal
 from medhelm_benchmarks.encounters.packets import Deed, RubricItem, packets_of
@@ -58,6 +58,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     evaluator's word alone is not met, and this is `no evidence`."""
 
 
+@runlog.of_threads
 class Verdicts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Holds the verdicts of one evaluator on all items of a rubric, in its order."""
 

@@ -24,7 +24,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import questions, reply_form, tokens
+from medhelm.plugin import questions, reply_form, runlog, tokens
 from medhelm_benchmarks.noharm.rules.cases import Case
 
 JUDGE, CONTROL = "judge", "control"
@@ -39,6 +39,7 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
     words: str
 
 
+@runlog.of_threads
 class MenuReply(msgspec.Struct, frozen=True, kw_only=True):
     """A judge's reply on a menu."""
 

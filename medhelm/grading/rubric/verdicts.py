@@ -17,6 +17,7 @@ from medhelm.errors import DataError
 from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import BOOLEAN, TEXT, closed, list_of, read_object
 from medhelm.schema.data import Criterion
+from medhelm.schema.episode import of_threads
 
 _DECISION = {"explanation": TEXT, "criteria_met": BOOLEAN}
 ONE = closed(_DECISION)
@@ -57,6 +58,7 @@ def _decision(found: dict[str, Any]) -> Decision:
     return Decision(found["criteria_met"], found["explanation"].strip())
 
 
+@of_threads
 class Verdicts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The decisions on a case's criteria, in their order: the end state of a grading."""
 
