@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from medhelm import DataError, Episode, Floats, Sums, pooled_share
+from medhelm import DataError, Episode
 from medhelm.plugin import runlog
 
 CAPPED = "capped"
@@ -114,11 +113,6 @@ _DECIDES = re.compile(
     r"refer|consult|transfer|call|activate|diagnosis)\b",
     re.IGNORECASE,
 )
-
-
-def share(part: str, whole: str) -> Callable[[Sums], Floats]:
-    """Return what divides one sum by another, for an aggregation that has further sums."""
-    return pooled_share("share", part, whole).of
 
 
 def input_chars(packet: str, encounter: Encounter) -> int:

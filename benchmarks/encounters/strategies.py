@@ -129,7 +129,8 @@ async def panel(send: SendToRole, request: Request, step: str, attempt: int) -> 
     """Return what a panel of specialists makes of a turn: advice, synthesis, one round of votes.
 
     Where more valid votes are against a reply than for it, it is written once more. The state is ended
-    only where the reply ends it and more than half of the valid votes find it finished.
+    only where the reply ends it and more than half of the valid votes find it finished; a diagnosis in marker lines,
+    which is all of its reply, ends it.
     """
 
     async def ask_all(phase: str, *shown: str) -> list[Response]:

@@ -28,7 +28,7 @@ from medhelm_benchmarks.encounters.matches import (
 )
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
 from medhelm_benchmarks.encounters.prompts import prompt_text
-from medhelm_benchmarks.encounters.record import Encounter, encounter_of, share
+from medhelm_benchmarks.encounters.record import Encounter, encounter_of
 
 Role = Literal["patient", "controller", "clinician"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -448,14 +448,10 @@ class RoleConduct(Metric):
     """The share of lines, the clinician's too, that repeat none and are not spoken for another role."""
 
     name: str = CONDUCT
-    version: str = "2"
+    version: str = "3"
     source: str = "medhelm: roles that are measured"
     floor: float | None = None
-    aggregation: Aggregation = Aggregation(
-        name=CONDUCT,
-        sums=("sound", "lines", *BY_ROLE, *SCRIPT),
-        of=share("sound", "lines"),
-    )
+    aggregation: Aggregation = pooled_share(CONDUCT, "sound", "lines", *BY_ROLE, *SCRIPT)
 
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the share of sound lines, and all counts by rule."""

@@ -22,6 +22,7 @@ from medhelm import (
     Score,
     Send,
     Terms,
+    pooled_share,
 )
 from medhelm.plugin import fencing, grader, questions, reply_form, tokens
 from medhelm_benchmarks.encounters.matches import words
@@ -33,7 +34,6 @@ from medhelm_benchmarks.encounters.record import (
     as_state,
     describe,
     encounter_of,
-    share,
 )
 
 _TAG = fencing.tag_pattern(("gold", "given"))
@@ -110,9 +110,7 @@ DIAGNOSES = grader.Grader(
         least=40,  # with one verdict a case, fewer could not show that a judge is right
     ),
 )
-ACCURACY = Aggregation(
-    name="encounter_accuracy", sums=("right", "cases", *DESCRIPTIVE), of=share("right", "cases")
-)
+ACCURACY = pooled_share("encounter_accuracy", "right", "cases", *DESCRIPTIVE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +118,7 @@ class DiagnosisAccuracy(grader.GradedMetric):
     """1 where the judges, by majority, find the diagnosis to be the gold; 0 where none was given."""
 
     name: str = "diagnosis_accuracy"
+    version: str = "2"
     source: str = "Schmidgall et al. 2024, AgentClinic (arXiv 2405.07960)"
     grader: grader.Grader = DIAGNOSES
     aggregation: Aggregation = ACCURACY
