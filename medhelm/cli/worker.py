@@ -44,8 +44,8 @@ def join_pool(job: Job, runs: Sequence[Run], environ: Mapping[str, str]) -> Pool
         these = hashlib.sha256("\n".join(own).encode()).hexdigest()[:8]
         array = environ["SLURM_ARRAY_JOB_ID"]
         path = Path(job.results_dir) / "jobs" / f"slurm-{array}-{these}.json"
-        told = f"limits and budget hold for all {shard.count} jobs of this array together ({path})"
-        print(told, file=sys.stderr)
+        told = f"all {shard.count} jobs of this array together, as its first set them ({path})"
+        print(f"limits and budget hold for {told}", file=sys.stderr)
     pool: PoolAccess
     if place.startswith(ACTOR):
         from medhelm.cli.ray_engine import joined_pool
