@@ -159,13 +159,15 @@ def chosen_settings(
     return chosen
 
 
-DATA_DIR = "MEDHELM_DATA_DIR"
-"""Environment variable that names the data folder."""
+DATA_DIR, COMMANDS_DATA_DIR = "MEDHELM_DATA_DIR", "MEDHELM_COMMANDS_DATA_DIR"
+"""Environment variables that name the data folder; the second that of a worker's command, for a node without one."""
 
 
 def data_root(data_dir: str | Path | None, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the data folder: the argument, else MEDHELM_DATA_DIR, else ~/.medhelm/data."""
-    chosen = data_dir or environ.get(DATA_DIR) or "~/.medhelm/data"
+    """Return the data folder: the argument, else that of the environment, else ~/.medhelm/data."""
+    chosen = (
+        data_dir or environ.get(DATA_DIR) or environ.get(COMMANDS_DATA_DIR) or "~/.medhelm/data"
+    )
     return Path(chosen).expanduser()
 
 

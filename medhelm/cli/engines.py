@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from medhelm.cli.compose import quoted
-from medhelm.config import DATA_DIR
+from medhelm.config import COMMANDS_DATA_DIR, DATA_DIR
 from medhelm.errors import RecordError, UsageError, one_line
 from medhelm.models.pacing.pool import Pool, PoolAccess
 from medhelm.models.pacing.pool_file import PoolFile
@@ -28,6 +28,8 @@ POOL = "MEDHELM_POOL"
 """Environment variable of a worker: where its pool is, a file of the results folder or an actor of Ray."""
 ACTOR = "ray:"
 """The place of a pool that is an actor of Ray begins with this; its name follows."""
+WHOLE = "0/1"
+"""The shard of a worker that has all: once more where each of several has had its part."""
 _HOW = "write workers=local:4 (processes here), slurm:16, ray:16, or ray://HOST:PORT/16"
 _FORM = re.compile(r"(local|slurm|ray)(?::(\d+))?|(ray://[^/\s]+)(?:/(\d+))?")
 ENDING_S = 15.0
@@ -46,7 +48,7 @@ class Ended(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """The folders of the command, for workers that know none of their own."""
+    """The folders that a command works in and reads: a worker's, too, where its node has no others."""
 
     working: str
     data: str
@@ -147,7 +149,7 @@ def run_child(
         node = os.uname().nodename
         why = f"{file.parent} is not seen on {node}: name a results_dir that all workers share"
         return Ended(RecordError.exit_code, why)
-    added = {DATA_DIR: os.environ.get(DATA_DIR) or origin.data, **added}
+    added = {COMMANDS_DATA_DIR: origin.data, **added}
     words = [*command, f"results_dir={quoted(results)}"]
     child = _Child(words, added, file, origin.working)
     with suppress(ValueError):  # not in the main thread

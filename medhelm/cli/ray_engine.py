@@ -26,6 +26,7 @@ from medhelm.cli.engines import (
     ACTOR,
     ENDING_S,
     POOL,
+    WHOLE,
     Choice,
     Ended,
     Engine,
@@ -268,7 +269,7 @@ def _work_on_copy(
                 time.monotonic() - began
             )  # many runs: a fifth of a core
 
-        is_last = "shard=0/1" in command
+        is_last = f"shard={WHOLE}" in command
         added[POOL] += "" if is_last else _COPY
         ended, again_at = run_child(command, made, added, output, origin, send), 0.0
         send()

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from medhelm.cli.engines import (
+    WHOLE,
     Choice,
     Ended,
     Engine,
@@ -45,8 +46,6 @@ _STARTS = 4
 """Times that a worker which is killed may be started, in all."""
 _ENDING_S = 20.0
 """Workers that are told to stop give requests in flight ten seconds, and then grade."""
-_WHOLE = "0/1"
-"""The shard of a worker that has all, once more where each of several has its part."""
 _OURS_CODES = range(2, 8)
 """Exit codes of mistakes, which another start would make again."""
 _OF_PLACE = (UsageError.exit_code, DataError.exit_code, ModelError.exit_code)
@@ -106,7 +105,7 @@ def ask_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str
         stopped = crew.work(display, [f"{n}/{choice.workers}" for n in range(choice.workers)])
         is_judged = any(run.grading.judged_by and not read_finished(run) for run in runs)
         if crew.has_copies and is_judged and not stopped and not [*crew.errors()]:
-            stopped = crew.work(display, [_WHOLE])  # judges' gaps and controls
+            stopped = crew.work(display, [WHOLE])  # judges' gaps and controls
         endings = [_ending(run) for run in runs]
         lost = tuple(crew.errors())
     for left in (path, path.with_suffix(".lock")):
@@ -151,7 +150,7 @@ class _Crew:
 
     def _show(self, display: Display, pool: Pool) -> None:
         """Show the sums of all workers, but for the one that asks judges at the end: the answers are counted."""
-        told = {name: said for name, said in pool.told.items() if name != _WHOLE} or pool.told
+        told = {name: said for name, said in pool.told.items() if name != WHOLE} or pool.told
         display.show_sums(self._engine.workers, map(bytes, told.values()))
 
     def _start(self, shard: str) -> Worker:
@@ -238,15 +237,13 @@ class _Crew:
             said = said[:-1] or said  # the last one only counts them
             said = said or [f"worker {post.shard} failed (exit code {ended.code}): see {output}"]
             where = f"on {ended.node}: " if ended.node else ""
-            yield from ((ended.code, where + line) for line in said)
+            said = [where + line for line in said]
             if where and ended.code in _OF_PLACE:
-                yield (
-                    ended.code,
-                    (
-                        f"a worker has the environment of {self._engine.environment}, not that of this command: "
-                        "name folders and --env-file FILE by paths that its node has, too"
-                    ),
+                said.append(
+                    f"a worker has the environment of {self._engine.environment}, not that of this command: "
+                    "name folders and --env-file FILE by paths that its node has, too"
                 )
+            yield from ((ended.code, line) for line in said)
 
 
 def _ending(run: Run) -> Ending:

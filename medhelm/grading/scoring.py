@@ -372,7 +372,8 @@ class _UsageSum:
         self._rules = {role for role, model in self._models.items() if not reads_prompt(model)}
         self._has_calls = bool(spec.protocol)
         self.episodes = self.errors = self.stale = self.again = 0
-        self._replaced: set[tuple[str, int]] = set()
+        self._replaced: dict[tuple[str, int], set[bytes]] = {}
+        """The calls of replaced episodes: two shards that went on with what a third began have copies of its calls."""
         self.waited_s, self.timed = ExactSum(), 0
         """Seconds until answers were there, and of how many that is known: of none of a batch."""
         self.ended_at: list[float] = []
@@ -393,11 +394,17 @@ class _UsageSum:
 
     def add_replaced(self, episode: Episode) -> None:
         """Count the calls of an episode that was asked again though it was answered."""
-        self._replaced.add((episode.instance_id, episode.repeat))
+        self._replaced.setdefault((episode.instance_id, episode.repeat), set())
         self._add_calls(episode)
 
     def _add_calls(self, episode: Episode) -> None:
+        counted = self._replaced.get((episode.instance_id, episode.repeat))
         for call in (*episode.calls, *episode.stale):
+            if counted is not None:
+                mark = msgspec.json.encode((call.role, call.step, call.attempt, call.response))
+                if mark in counted:
+                    continue
+                counted.add(mark)
             role = call.role if call.role in self._roles else MODEL
             self._roles[role].add(call.response, is_sent=role not in self._rules)
         if not episode.calls and not self._has_calls:

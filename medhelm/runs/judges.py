@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +38,7 @@ from medhelm.schema.episode import Episode
 from medhelm.schema.model import Model, ModelSpec
 from medhelm.schema.run import READER, RunRecord
 from medhelm.store.calls import OpenEpisode
+from medhelm.store.loglines import is_answered
 from medhelm.store.records import judge_folders, order_key
 from medhelm.store.runlog import RunFolder, read_keyed
 from medhelm.store.shards import logs_of
@@ -171,6 +172,16 @@ async def judge_answers(active: ActiveRun, served: ServedCheck) -> None:
                 group.create_task(_judge(active, judge, served))
 
 
+def _first_answers(episodes: Iterable[Episode]) -> Iterator[Episode]:
+    """Yield of each instance and repeat the answer that will count once all logs are gathered."""
+    seen = set[tuple[str, int]]()
+    for episode in episodes:
+        if (key := (episode.instance_id, episode.repeat)) not in seen:
+            yield episode
+        if is_answered(episode.response):
+            seen.add(key)
+
+
 async def _share_out(active: ActiveRun, judges: Collection[Judge]) -> None:
     """Read the answers once, in a thread, and hand each to the judges that lack it, then the controls, which
     need answers of all cases."""
@@ -181,7 +192,11 @@ async def _share_out(active: ActiveRun, judges: Collection[Judge]) -> None:
         with desk.border(), desk.stoppable():
             metric = run.metrics[0] if run.metrics else None
             folders = [log.parent for log in logs_of(run.path)]
-            of_all = chain.from_iterable(stated_episodes(f, plan, metric) for f in folders)
+            of_all: Iterable[Episode] = chain.from_iterable(
+                stated_episodes(f, plan, metric) for f in folders
+            )
+            if len(folders) > 1:
+                of_all = _first_answers(of_all)
             seed = plan.spec.seed
             episodes = (
                 e for e in of_all if share is None or order_key(seed, e.instance.id) in share

@@ -210,6 +210,6 @@ def stale_note(stale: Counter[str]) -> str:
     more = f" and {len(stale) - _SHOWN_STEPS} more steps" if len(stale) > _SHOWN_STEPS else ""
     return (
         f"{stale.total()} stored call(s) are stale, as "
-        f"another request is sent in their place now, or none: {named}{more}; they are kept and count "
+        f"another request or answer has their place now, or none: {named}{more}; they are kept and count "
         "in the cost. Where this is not meant: a protocol that sends other requests needs a new version"
     )

@@ -361,7 +361,7 @@ class Sender:
         self.asked.add(name)
         sent = "" if self._log is None else request_key(request)
         stored = self._episode.calls.get(name)
-        if stored is None:
+        if stored is None or stored.sent != sent or not is_answered(stored.response):
             stored = self._episode.answered(name, sent, request.messages)
             if stored is not None and is_answered(stored.response):
                 self._keep(name, stored)

@@ -136,10 +136,20 @@ class OpenEpisode:
         """Return it as begun by another process: calls that this one does not write again are stale."""
         other = OpenEpisode(self.key)
         other.stale = [*self.stale, *self.calls.values()]
+        other._partial = dict(self._partial)
         return other
 
+    def add(self, other: OpenEpisode) -> None:
+        """Know the calls of the same episode in another log."""
+        mine = [*self.stale, *self.calls.values()]
+        self.stale += [c for c in (*other.stale, *other.calls.values()) if c not in mine]
+
     def answered(self, name: str, sent: str, messages: tuple[Message, ...]) -> Call | None:
-        """Return the call whose messages the log does not hold, if it is the answer to this request."""
+        """Return the answer to this request that is stale, or whose messages the log does not hold."""
+        for call in self.stale:
+            is_it = (name, sent) == (call_name(call.role, call.step, call.attempt), call.sent)
+            if is_it and call.response.finish != "error":
+                return call
         found = self._partial.get(name)
         if found is None or found.sent != sent:
             return None
@@ -217,7 +227,7 @@ class OpenEpisode:
             calls=self.made_of(unasked),
             ending=ended.ending,
             state=ended.state,
-            stale=(*self.stale, *(self.calls[name] for name in unasked)),
+            stale=(*self.stale, *(self.calls[name] for name in unasked if name in self.calls)),
         )
 
     def _seal(self, stale: Collection[str]) -> str:
@@ -238,10 +248,11 @@ class OpenEpisode:
             self.stale.remove(call)
         name = call_name(call.role, call.step, call.attempt)
         before = self.calls.pop(name, None)  # asked again: its place is that of its last ending
-        if before is not None and before.sent != call.sent:
-            self.stale.append(before)
-        elif before is not None and before != call and before.response.lost:
-            self.retried.append(before)
+        if before is not None and before != call:
+            if before.sent != call.sent or before.response.finish != "error":
+                self.stale.append(before)
+            elif before.response.lost:
+                self.retried.append(before)
         self.calls[name] = call
         self._sent[call.role, call.messages] = name
         self._learn(call.response.text)

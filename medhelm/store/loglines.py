@@ -131,11 +131,14 @@ class Scan:
 
     def add_others(self, logs: Iterable[Path]) -> None:
         """Add what logs hold that others write, or have left: what is answered there, and what has begun."""
-        for other in map(scanned, logs):
+        for other in map(scanned, reversed([*logs])):
             self.answered.update(other.answered)
             for key, episode in other.begun.items():
                 episode.is_begun = False  # in one's own log
-                self.begun.setdefault(key, episode)
+                if key in self.begun:
+                    self.begun[key].add(episode)
+                else:
+                    self.begun[key] = episode
         self.failed.difference_update(self.answered)
 
 
@@ -163,8 +166,7 @@ class OpenEpisodes:
         episode = self.open.setdefault(head.key, OpenEpisode(head.episode))
         if head.instance:
             begun = self._begun(body)
-            if episode.is_begun:  # by another shard: each line names what its own log held
-                episode = self.open[head.key] = episode.anew()
+            episode = self.open[head.key] = episode.anew()
             episode.of(begun.instance, begun.repeat).is_begun = True
         elif head.call:
             episode.take(self._called(body).call)

@@ -1,4 +1,4 @@
-"""The log of a run: one line an episode of one call; one line a call of episodes of many."""
+"""The folder of a run that is asked, and what its log holds; its lines are in `loglines`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from medhelm.store.records import bare_name as bare_name
 from medhelm.store.records import is_same_model as is_same_model
 from medhelm.store.records import order_key as order_key
 from medhelm.store.records import read_plan as read_plan
-from medhelm.store.shards import LOG, Shard, gather, logs_of
+from medhelm.store.shards import LOG, Shard, drop_gathered, gather, logs_of
 
 Retried = Callable[[int, Call], None]
 """Takes the key of an episode, 0 for one of one call, and a failed try of a call that another try followed."""
@@ -68,6 +68,8 @@ class RunFolder(AppendLog):
             self._refuse_later_judges()
             if self._shard is None:
                 gather(self.path)
+            else:
+                drop_gathered(self.log_path, self._whole / LOG)
             scan, aside = Scan(), self.path / "quarantine.jsonl"
             scan.torn, scan.quarantined = mend_log(self.log_path, aside, scan.take)
             if self._shard is not None:

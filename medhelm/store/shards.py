@@ -15,8 +15,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from medhelm.errors import UsageError
-from medhelm.files.durable import AtomicFile, lock_file
+from medhelm.errors import RecordError, UsageError
+from medhelm.files.durable import AtomicFile, lock_file, os_errors_as
 from medhelm.store.loglines import key_of, scanned
 
 LOG = "responses.jsonl"
@@ -82,39 +82,48 @@ def is_gathered(run: Path) -> bool:
 def gather(folder: Path) -> None:
     """Move what shards have written to the log of a folder whose lock the caller holds.
 
-    Of a call that several shards asked the first answer counts: what others wrote of it comes before that answer
-    in the log, so that it is in the cost and nothing else. Raises RunLocked where a shard is at work. A kill leaves
-    all of it or nothing in the log; a shard that is in it whole is not written again.
+    Raises RunLocked where a shard is at work, RecordError where the log cannot be written. A kill leaves all of it
+    or nothing in the log.
     """
     logs = logs_of(folder)[1:]
-    with ExitStack() as held:
+    with ExitStack() as held, os_errors_as(RecordError, f"cannot gather the shards of {folder}"):
         for log in logs:
             held.enter_context(lock_file(log.with_name("lock")))
         for name in _FILES:
-            _merge(
-                folder / name, [found for log in logs if (found := log.with_name(name)).exists()]
-            )
+            _merge(folder / name, [log.with_name(name) for log in logs])
         for log in logs:
             shutil.rmtree(log.parent)
     with suppress(OSError):  # there is none, or one has begun anew
         (folder / "shards").rmdir()
 
 
+def drop_gathered(log: Path, whole: Path) -> None:
+    """Remove a shard's log that a kill has left after it was gathered: what follows would be gathered with it again."""
+    if log.exists() and set(_digests(log)).issubset(_digests(whole)):
+        log.unlink()
+
+
 def _merge(whole: Path, logs: Sequence[Path]) -> None:
-    kept = set(map(_digest, _lines(whole)))
-    logs = [log for log in logs if not kept.issuperset(map(_digest, _lines(log)))]
+    """Add the lines of logs to another one, but for a log that is in it already.
+
+    Of an episode that several asked the first answer counts: the lines of others lie before all that was there, so
+    that they are in the cost and nothing else.
+    """
+    kept = set(_digests(whole))
+    logs = [log for log in logs if not kept.issuperset(_digests(log))]
     if not logs:
         return
-    answered, earlier = scanned(whole).answered, list[Set[int]]()
+    answered, late = scanned(whole).answered, dict[Path, Set[int]]()
     for log in logs:
-        earlier.append(frozenset(answered))
-        answered |= scanned(log).answered
+        own = scanned(log)
+        late[log] = answered & (own.answered | own.failed | own.begun.keys())
+        answered |= own.answered
     with AtomicFile(whole) as file:
-        for log, others in zip(logs, earlier, strict=True):
-            file.writelines(line for line in _lines(log) if key_of(line) in others)
+        for log, keys in late.items():
+            file.writelines(line for line in _lines(log) if keys and key_of(line) in keys)
         file.writelines(_lines(whole))
-        for log, others in zip(logs, earlier, strict=True):
-            file.writelines(line for line in _lines(log) if key_of(line) not in others)
+        for log, keys in late.items():
+            file.writelines(line for line in _lines(log) if not keys or key_of(line) not in keys)
 
 
 def _lines(log: Path) -> Iterator[bytes]:
@@ -123,5 +132,5 @@ def _lines(log: Path) -> Iterator[bytes]:
         yield from (line for line in lines if line.endswith(b"\n"))
 
 
-def _digest(line: bytes) -> bytes:
-    return hashlib.blake2b(line, digest_size=8).digest()
+def _digests(log: Path) -> Iterator[bytes]:
+    return (hashlib.blake2b(line, digest_size=8).digest() for line in _lines(log))

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -251,8 +252,10 @@ def test_what_was_gathered_before_a_kill_is_gathered_once(tmp_path: Path) -> Non
     assert len([*read_log(run)]) == len(lines) == 4
 
 
-@pytest.mark.parametrize("is_gathered_between", [True, False])
-@pytest.mark.parametrize(("first", "second"), [("0-of-2", "0-of-4"), ("0-of-4", "0-of-2")])
+@pytest.mark.parametrize(
+    ("first", "second", "is_gathered_between"),
+    [("0-of-2", "0-of-4", True), ("0-of-4", "0-of-2", False)],
+)
 @pytest.mark.parametrize("second_says", ["something else", "nothing"])
 @pytest.mark.parametrize("kind", ["one call", "many calls"])
 def test_of_what_two_shards_asked_the_first_answer_counts(
@@ -302,6 +305,19 @@ def test_of_what_two_shards_asked_the_first_answer_counts(
     assert sum(p.usage.requests for p in record.parties) == server.requests - refused
     if kind == "one call":
         assert asked == 8 - {"0-of-2": 4, "0-of-4": 2}[first] - alone_of_second
+
+
+def test_a_judge_is_asked_once_of_what_lies_in_two_logs(tmp_path: Path) -> None:
+    with serve_in_thread(said) as server:
+        given = {"models": "baseline/lead", "data": "sample", **cases(server)["criteria"]}
+        given |= {"results_dir": tmp_path, "controls": 0}
+        ask("0/2", **given)
+        (run,) = tmp_path.glob("runs/*/*/*")
+        shutil.copytree(run / "shards" / "0-of-2", run / "shards" / "0-of-4")
+        shutil.rmtree(run / "graders")
+        before = Counter(server.answered)
+        ask("0/2", **given)
+        assert Counter(server.answered) - before == before, "each is asked once more"
 
 
 def test_a_finished_run_takes_in_what_a_shard_has_asked_beside_it(
