@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.once import once
+
 TEMPLATE = (
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}"
     "{% if add_generation_prompt %}<assistant>{% endif %}"
@@ -74,14 +76,17 @@ def smollm2() -> Path:
     return file
 
 
-def smollm2_folder(folder: Path) -> Path:
-    """Write SmolLM2-135M-Instruct as a folder of safetensors, as servers take it."""
+def smollm2_folder(factory: pytest.TempPathFactory) -> Path:
+    """Return SmolLM2-135M-Instruct as a folder of safetensors, as servers take it; made once, in half a minute."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     file = smollm2()
-    model = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name)
-    model.hf_quantizer = None  # its numbers are whole by now
-    del model.config.quantization_config
-    model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(folder)
-    return folder
+
+    def make(folder: Path) -> None:
+        model = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name)
+        model.hf_quantizer = None  # its numbers are whole by now
+        del model.config.quantization_config
+        model.save_pretrained(folder)
+        AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(folder)
+
+    return once(factory, "SmolLM2-135M-Instruct", make)

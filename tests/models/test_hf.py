@@ -25,7 +25,14 @@ from medhelm.schema.episode import Message, Request, Response, Sampling
 from medhelm.schema.model import ModelSpec
 from medhelm.store import records
 from tests.models.asking import ask_all, request, said_by
-from tests.models.local_model import TEMPLATE, make_tiny_model, need_transformers, no_hub, smollm2
+from tests.models.local_model import (
+    TEMPLATE,
+    make_tiny_model,
+    need_transformers,
+    no_hub,
+    smollm2,
+    smollm2_folder,
+)
 
 __all__ = ["no_hub"]
 LENGTHS = (3, 40, 9, 90, 1)
@@ -463,11 +470,13 @@ def test_a_real_model_answers_alike_alone_and_in_a_batch(
 
 @pytest.mark.extra
 @pytest.mark.slow
-def test_a_real_model_takes_part_in_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_model_takes_part_in_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     need_transformers()
-    file = smollm2()
+    folder = smollm2_folder(tmp_path_factory)
     monkeypatch.chdir(tmp_path)
-    asked = ("model=hf/local", f"model.model={file}", "model.name=hf/smollm2")
+    asked = ("model=hf/local", f"model.model={folder}", "model.name=hf/smollm2")
     assert run_command(["run", *asked, "benchmark=headqa", "data=sample", "max_instances=3"]) == 0
     (grading,) = records.find_gradings(tmp_path / "medhelm-results")
     record = records.read_record(grading)

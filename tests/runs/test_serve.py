@@ -394,11 +394,13 @@ def test_private_data_go_to_a_served_model_that_is_declared_local(
 
 
 @pytest.mark.extra
-def test_transformers_serve_answers_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transformers_serve_answers_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     need_transformers()
     for name in ("fastapi", "uvicorn"):
         pytest.importorskip(name, reason="needs a server: pip install '.[serve]'")
-    folder = smollm2_folder(tmp_path / "smollm2")
+    folder = smollm2_folder(tmp_path_factory)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     own = tmp_path / "conf" / "model" / "ward"
     own.mkdir(parents=True)
