@@ -45,7 +45,7 @@ _VERSION = "1.3"
 _GROUPS = ("model", "benchmark", "suite", "jury", "ask", "experiment")
 _ADDED = tuple(f"+{group}=" for group in _GROUPS)
 """All groups are in the defaults list, so Hydra would refuse the + of `+experiment=NAME`."""
-_LAUNCHERS = ("hydra/launcher=", "hydra.launcher.")
+_LAUNCHERS = ("hydra/launcher=", "hydra.launcher.", "other_processes=")
 _SEARCH_PATH = "hydra.searchpath="
 _SHOWING = ("cfg", "info", "hydra_help", "shell_completion")
 
@@ -56,7 +56,7 @@ def compose(argv: Sequence[str], registry: Registry) -> list[dict[str, Any]]:
     names = fill_groups(asked, registry)
     if any(o.lstrip("+~").startswith(_LAUNCHERS) for o in asked.overrides):
         raise UsageError(
-            "Hydra's launchers know nothing of limits and budgets that jobs share: write workers=local:4, "
+            "Hydra's launchers and other_processes know nothing of limits and budgets that jobs share: write workers=local:4, "
             "workers=slurm:16 or workers=ray:16"
         )
     found: list[dict[str, Any]] = []

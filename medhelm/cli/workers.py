@@ -48,6 +48,8 @@ _ENDING_S = 20.0
 """Workers that are told to stop give requests in flight ten seconds, and then grade."""
 _OURS_CODES = range(2, 8)
 """Exit codes of mistakes, which another start would make again."""
+_STOPPED = (Interrupted.exit_code, 128 + signal.SIGTERM)
+"""Exit codes of a worker that was told to stop, the second before it was ready to hear."""
 _OF_PLACE = (UsageError.exit_code, DataError.exit_code, ModelError.exit_code)
 """Exit codes of what a node may lack that the command has."""
 _OURS = ("workers=", "shard=", "results_dir=", "engine.")
@@ -221,10 +223,7 @@ class _Crew:
         """Yield for each worker that failed its exit code and what it said, or why it ended."""
         for post in self._posts:
             ended = post.ended
-            is_asked_to = (
-                self._is_stopping and ended is not None and ended.code == Interrupted.exit_code
-            )
-            if ended is None or ended.code == 0 or is_asked_to:
+            if ended is None or ended.code == 0 or (self._is_stopping and ended.code in _STOPPED):
                 continue
             if ended.lost or ended.code == Interrupted.exit_code:
                 yield ended.code, f"worker {post.shard}: {_why(ended)}"

@@ -82,7 +82,7 @@ def regrade(
         where = f"{spec.column} x {spec.model.name} ({path})"
         benchmark = registry.benchmarks.get(spec.benchmark)
         if benchmark is None:
-            reason = "skipped, this benchmark is not installed"
+            reason = "skipped, this benchmark is not installed; --plugin names its file"
             yield Regraded(where=where, reason=reason, is_skipped=True)
             continue
         note = ""

@@ -54,8 +54,10 @@ def find_shard(said: str, environ: Mapping[str, str]) -> Shard | None:
                 task, first, tasks = (int(environ[f"SLURM_ARRAY_TASK_{n}"]) for n in names)
                 step = int(environ.get("SLURM_ARRAY_TASK_STEP", "1"))
                 shard = Shard((task - first) // step, int(count or tasks))
-            else:
+            elif "JOB_COMPLETION_INDEX" in environ:
                 shard = Shard(int(environ["JOB_COMPLETION_INDEX"]), int(count))
+            else:
+                raise KeyError("SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX")
         else:
             shard = Shard(int(number), int(count))
     except KeyError as e:

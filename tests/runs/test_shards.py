@@ -365,7 +365,7 @@ def test_a_shard_is_named_or_is_that_of_an_array(
         ("3", "shard=3 is not understood; write K/N"),
         ("1/x", "is not understood"),
         ("-1/2", "parts of 2 run from 0 to 1"),
-        ("auto", "JOB_COMPLETION_INDEX is not in the environment"),
+        ("auto", "SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX is not in the environment"),
     ],
 )
 def test_other_words_are_refused(said: str, named: str) -> None:
