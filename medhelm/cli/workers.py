@@ -49,7 +49,7 @@ _ENDING_S = 20.0
 _OURS_CODES = range(2, 8)
 """Exit codes of mistakes, which another start would make again."""
 _STOPPED = (Interrupted.exit_code, 128 + signal.SIGTERM)
-"""Exit codes of a worker that was told to stop, the second before it was ready to hear."""
+"""Exit codes of a worker that was told to stop; the second is of one that had only begun to load."""
 _OF_PLACE = (UsageError.exit_code, DataError.exit_code, ModelError.exit_code)
 """Exit codes of what a node may lack that the command has."""
 _OURS = ("workers=", "shard=", "results_dir=", "engine.")

@@ -62,7 +62,8 @@ def ask_one(endpoint: Endpoint, folder: RunFolder, scan: Scan, instance: Instanc
 def ask_many(endpoint: Any, folder: RunFolder, scan: Scan, instance: Instance) -> None:
     (key,) = episode_keys(instance, 1)
     episode = scan.begun.get(key) or OpenEpisode(f"{key:016x}")
-    sender = Sender(endpoint, {"model": None}, episode.of(instance, 0), None, folder)  # type: ignore[dict-item]
+    models: Any = {"model": None}  # the endpoint asks none
+    sender = Sender(endpoint, models, episode.of(instance, 0), None, folder)
 
     async def conduct() -> FinalAnswer:
         past: tuple[Message, ...] = ()

@@ -90,6 +90,22 @@ def test_the_rules_play_whole_consultations_in_both_forms(reply: str) -> None:
     assert len(encounter_of(ordered).turns[0].feedback) == 2
 
 
+def test_three_wrong_diagnoses_bound_the_accuracy_from_above(tmp_path: Path, shell: Shell) -> None:
+    shell(
+        "run",
+        "model=encounter/asks_everything",
+        "benchmark=agentclinic",
+        "data=sample",
+        f"results_dir={tmp_path}",
+    )
+    found = load_results(tmp_path, data="sample").typed("benchmarks").rows
+    (row,) = [r for r in found if r["metric"] == "diagnosis_accuracy"]
+    assert (row["score"], row["low"], row["n"]) == (0.0, 0.0, 3)
+    assert row["high"] == pytest.approx(1 - 0.05 ** (1 / 3), abs=0.01), (
+        "Gaffke's bound of three zeros"
+    )
+
+
 @pytest.mark.skipif(not os.environ.get("MEDHELM_DATA_DIR"), reason="no real files here")
 def test_the_214_real_cases_are_played_stored_and_not_played_again(
     tmp_path: Path, shell: Shell
