@@ -17,6 +17,7 @@ from medhelm.data.table_layout import TableLayout
 from medhelm.errors import DataError, PluginError, closest
 from medhelm.files.folders import beside
 from medhelm.files.yaml_bounds import read_yaml
+from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.schema.data import (
     Benchmark,
     FileDataset,
@@ -269,8 +270,8 @@ def _context_key(context: str) -> str | None:
 def _faults(values: _Own) -> Iterator[str]:
     columns, published = values.instance, values.published
     golds = [*filter(None, (columns.gold_index, columns.reference))]
-    if len(golds) > 1 or not (golds or values.rubric):
-        yield "instance needs either gold_index or reference; neither only where a rubric judges"
+    if len(golds) > 1 or not (golds or JURY in values.metrics[:1]):
+        yield f"instance needs either gold_index or reference; neither only where metrics begin with {JURY}"
     if columns.gold_index is not None and not columns.choices:
         yield "instance.gold_index needs instance.choices"
     if columns.options and (columns.choices or columns.reference is None):

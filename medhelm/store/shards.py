@@ -57,7 +57,9 @@ def find_shard(said: str, environ: Mapping[str, str]) -> Shard | None:
             elif "JOB_COMPLETION_INDEX" in environ:
                 shard = Shard(int(environ["JOB_COMPLETION_INDEX"]), int(count))
             else:
-                raise KeyError("SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX")
+                raise UsageError(
+                    f"shard={said}: SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX is not in the environment; {_HOW}"
+                )
         else:
             shard = Shard(int(number), int(count))
     except KeyError as e:

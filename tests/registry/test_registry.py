@@ -355,6 +355,7 @@ FAULTS = {
     YAML.replace(FILES, "{hub: a/b}"): "dataset.revision is missing",
     YAML.replace(FILES, "{}"): "such as files: [{name: ",
     YAML.replace(", gold_index: right", ""): "either gold_index or reference",
+    YAML.replace(", gold_index: right", "") + "rubric: open_answer\n": "only where metrics begin",
     YAML.replace("choices: [a, b], ", ""): "gold_index needs instance.choices",
     YAML + "tasks: [match_protocols\n": "not readable as YAML in line",
     "- a list\n": "expected `object`, got `array`",
