@@ -155,7 +155,8 @@ class Display:
 
     def _say_now_and_then(self) -> None:
         is_live = self._console.is_terminal or self._console.is_jupyter or not self._is_shown
-        if not is_live and time.monotonic() - self._shown > _PLAIN_EVERY_S:
+        is_planned = any(line.total for line in self._lines.values())  # by one of the workers
+        if not is_live and is_planned and time.monotonic() - self._shown > _PLAIN_EVERY_S:
             self._shown = time.monotonic()
             print(self._summary(), file=sys.stderr)
 
