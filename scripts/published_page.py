@@ -419,12 +419,11 @@ TEXT = f"""# The published tables, recomputed
 
 <!-- made by scripts/published_page.py; edit the words there -->
 
-What the MedHELM paper ([arXiv 2505.23802](https://arxiv.org/abs/2505.23802)) prints, beside what this
-product makes of the scores, tokens, costs and clinicians' ratings in the authors' public analysis
-repository, som-shahlab/medhelm at commit {COMMIT}. The figures are written as run folders and go through the
-tables of any run. In each cell the printed figure comes first, the recomputed one second, in bold where it
-differs. `python scripts/published_page.py COPY` makes this page of a copy of that repository, which is not
-part of this one since it carries no licence.
+What the MedHELM paper ([arXiv 2505.23802](https://arxiv.org/abs/2505.23802)) prints, beside what this product makes
+of the scores, tokens, costs and clinicians' ratings in the authors' public analysis repository, som-shahlab/medhelm
+at commit {COMMIT}. The figures go through the tables of any run. In each cell the printed figure comes first, the
+recomputed one second, in bold where it differs. `python scripts/published_page.py COPY` makes this page of a copy of
+that repository, which carries no licence.
 
 ## Table 1: win rates and macro-averages
 
@@ -432,19 +431,14 @@ Nine models on the paper's 35 benchmarks, without the two others of the copy, Me
 
 <TABLE_1>
 
-- **Win rate.** Counting a tie as a win for both, as the paper's text says, gives three of nine printed
-  values; counting it half, as HELM does and as is [the default here](statistics.md#models---table-overall),
-  gives eight.
-- **The ninth.** Claude 3.5 and 3.7 Sonnet have the same recomputed win rate, 0.6357, and are printed as
-  0.63 and 0.64. The copy's scores have three decimals: one tie that the unrounded scores decide would move
-  both win rates by 0.002, to the printed values.
-- **SD of the win rate.** Over the eight rivals (ddof 0). The authors' script lets a tie count for neither
-  model there; by that rule all nine printed SDs come out. Here the SD is of the shares whose mean is the
-  win rate.
+- **Win rate.** Counting a tie as a win for both, as the paper's text says, gives three of nine printed values;
+  counting it half, as HELM does and as is [the default here](statistics.md#models---table-overall), gives eight. As
+  to the ninth, Claude 3.5 and 3.7 Sonnet have the same recomputed win rate, 0.6357: the copy's scores have three
+  decimals, and one tie that the unrounded scores decide would move both to the printed values.
+- **SD of the win rate.** Over the eight rivals (ddof 0). The authors' script lets a tie count for neither model
+  there; by that rule all nine printed SDs come out. Here the SD is of the shares whose mean is the win rate.
 - **Macro-average.** A jury's mean enters as (x - 1) / 4, a share as it is; the SD is over the benchmarks
   (ddof 1). All eighteen figures come out.
-- The copy's own table (`tables/leaderboard_results.tex`) is over 37 benchmarks and differs from the printed
-  one.
 
 ## The ranges by category
 
@@ -464,13 +458,12 @@ clinicians the bootstrap interval.
 - **Jury.** The paper [z-scores the clinicians' mean](agreement.md#answers) (`--set z_scores=after`). Combined and
   MEDIQA come out to the last digit; ACI-Bench is 0.308 where 0.305 is printed, which nothing in the copy
   explains. By default each clinician is z-scored before the mean is taken.
-- **Clinicians.** The text averages over all pairs with at least two answers in common, the authors' script takes
-  the pair with most in common; neither gives the printed figures to the last digit. One pair has no ICC, since one
-  of the two rated all alike; it is left out and counted. The printed interval of MEDIQA, 0.50 to 0.53, is the ICCs
-  of its two pairs; here the bootstrap draws answers, and two pairs with six answers in common say too little for an
-  interval. An ICC has no lower end, so that single draws move a mean far below 0.
-- **ROUGE-L and BERTScore** need the models' answers, which the copy does not hold. Their printed intervals are the F
-  intervals of the printed ICCs with 56, 31 and 25 answers (`tests/stats/test_agreement.py`).
+- **Clinicians.** The text averages over all pairs with at least two answers in common, the authors' script takes the
+  pair with most in common; neither gives the printed figures to the last digit. One pair has no ICC, since one of the
+  two rated all alike; it is left out. The printed interval of MEDIQA is the ICCs of its two pairs; here the bootstrap
+  draws answers, and two pairs with six answers in common say too little for an interval. An ICC has no lower end, so
+  that single draws move a mean far below 0.
+- **ROUGE-L and BERTScore** need the models' answers, which the copy does not hold.
 - Like the paper, this page leaves out the copy's 26 ratings of a third benchmark (MTSamples).
 
 ## Table 3: tokens and costs
@@ -481,8 +474,7 @@ Input tokens as counted and each answer at its output limit, at the prices of th
 
 - **DeepSeek R1** was charged at 1.35 and 5.40 USD per million tokens in the copy, not at the 1.20 and 4.84 that
   table G5 prints; at the former its printed cost comes out to a cent or two, and with it the grand total.
-- **Jury tokens** are printed for one judge, the cost is that of all three. This product's tables count the tokens of
-  every judge.
+- **Jury tokens** are of one judge, the cost is that of all three.
 - **Cents.** The copy rounds each benchmark's cost to cents before the sums; here sums are rounded at the end.
 
 ## Table E4: minimum detectable effects
@@ -497,8 +489,8 @@ several parts, or scored by F1 are left out.
 - Every printed effect lies within its range, below that of independent models: models miss the same questions.
 - **The scale.** A jury's effect is 1.25 times the printed one here; `medhelm tables --table mde --mde paper` is on the
   authors' scale ([power](statistics.md#power---table-mde)).
-- One printed SD is larger than its mean (NoteExtract 0.009 ± 0.011). One outlying model is in eight of the 36 pairs
-  and can do that; the table `mde` shows the median too.
+- One printed SD is larger than its mean (NoteExtract 0.009 ± 0.011). One outlying model, which is in eight of the 36
+  pairs, can do that.
 
 ## Notes of MTSamples
 
@@ -513,11 +505,9 @@ two splits of one benchmark are never one column):
 
 - 539 was counted on the pinned archive. The files of the procedures were not at hand;
   `medhelm validate mtsamples_procedures --data full` checks their count.
-- The published runs had fewer: the copy counts 427 notes for two models (HELM's list of files stops at
-  1,000 of 1,269) and 78 for the other seven, and 128 procedures for all nine.
-- Prompts, rubric and judges differ from the paper's: its column can be set beside a run on `published`, but is
-  not a target.
-"""
+- The published runs had fewer: the copy counts 427 notes for two models (HELM's list of files stops at 1,000 of
+  1,269) and 78 for the other seven, and 128 procedures for all nine.
+- Prompts, rubric and judges differ from the paper's, so that its column is not a target for a run on `published`. """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
