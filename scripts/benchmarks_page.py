@@ -87,11 +87,10 @@ def render(link: Callable[[Benchmark], str] | None = None) -> str:
     lines = [
         "# Benchmarks",
         "",
-        "What comes with medhelm, by name. The site of this documentation has a page for each benchmark:",
-        "what it asks, its data and their licence, the instruction, the metrics, what was mended, and",
-        "the scores of embedded answers. `python scripts/benchmarks_page.py NAME` prints that page, and",
-        "`medhelm describe NAME` shows an example prompt. This table is written by the same script from",
-        "the registry and the manifests.",
+        "The benchmarks that come with medhelm. `medhelm list benchmarks` gives their titles,",
+        "`medhelm describe NAME` an example prompt, and `python scripts/benchmarks_page.py NAME` the page",
+        "of one (also on the documentation's site): what it asks, data and licence, metrics, what was",
+        "mended, and the scores of embedded answers.",
         "",
         "The best constant is the score of the best of the answers that are the same for every",
         "instance; the oracle under `helm` is what the published scorer gives the gold. Both are",
@@ -121,8 +120,7 @@ def _overview(
     for benchmark in benchmarks:
         main = benchmark.metrics[0]
         cells = [
-            f"[{benchmark.title}]({link(benchmark)})",
-            f"`{benchmark.name}`",
+            f"[`{benchmark.name}`]({link(benchmark)})",
             benchmark.data_class,
             registry.taxonomy.subcategory(benchmark.subcategory).name,
             _count(benchmark, benchmark.dataset.splits[0]),
@@ -130,8 +128,8 @@ def _overview(
             *_measured(read_manifest(benchmark, "full"), main, benchmark.published_metric or main),
         ]
         rows.append(cells)
-    heads = ["benchmark", "name", "access", "subcategory", "instances", "main metric"]
-    yield from grid("llllrlrr", [*heads, "best constant", "oracle, `helm`"], rows)
+    heads = ["benchmark", "access", "subcategory", "instances", "main metric"]
+    yield from grid("lllrlrr", [*heads, "best constant", "oracle, `helm`"], rows)
 
 
 def _count(benchmark: Benchmark, split: str) -> str:

@@ -95,19 +95,20 @@ def read_footprints(path: Path) -> Footprints:
 
 def render(results: list[Stored], footprints: Footprints) -> str:
     """Return the page."""
+    _check_files(results)
     lines = [TEXT, *_harnesses(results)]
     for benchmark, words in BENCHMARKS.items():
         lines += ["", words, "", *_table(benchmark, results)]
     stored = msgspec.json.decode(LIKELIHOODS_STORED.read_bytes(), type=Likelihoods)
     lines += ["", LIKELIHOODS.format(model=stored.model, n=len(stored.medhelm.labels)), ""]
     lines += [*_likelihoods(stored), "", SPEED.format(footprints), "", *_footprints(footprints)]
-    return "\n".join([*lines, "", FILES, "", *_files(results)]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _harnesses(results: list[Stored]) -> list[str]:
     """Return the table of what was measured, with the version that dates it."""
     rows = [
-        (own.harness, f"`{package}`", version, f"`scripts/others/{own.script}`")
+        (own.harness, f"`{package}`", version, f"`{own.script}`")
         for own in results
         for package, version in own.packages.items()
     ]
@@ -116,27 +117,39 @@ def _harnesses(results: list[Stored]) -> list[str]:
 
 def _table(benchmark: str, results: list[Stored]) -> list[str]:
     """Return the scores on a benchmark: a row for each answer, a column for each metric."""
-    cells: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+    found: dict[tuple[str, str], dict[tuple[str, str], Score]] = {}
     columns: dict[tuple[str, str], None] = {}
     for own in results:
         for score in own.scores:
             if score.benchmark == benchmark:
-                column = (own.harness, score.metric)
-                columns[column] = None
-                cells.setdefault((score.answers, score.part), {})[column] = _cell(score)
-    has_parts = any(part != "all" for _, part in cells)
+                columns[own.harness, score.metric] = None
+                given = found.setdefault((score.answers, score.part), {})
+                given[own.harness, score.metric] = score
+    has_parts = any(part != "all" for _, part in found)
     names = ["answers", "part"] if has_parts else ["answers"]
+    items = [max(score.n + score.unscored for score in own.values()) for own in found.values()]
+    rows = []
+    for n, (row, scores) in zip(items, found.items(), strict=True):
+        cells = (_cell(scores[c], n) if c in scores else "" for c in columns)
+        rows.append([*row[: len(names)], *([f"{n:,}"] if len(set(items)) > 1 else []), *cells])
+    if len(set(items)) > 1:
+        names.append("items")
+    else:
+        names[-1] += f" ({items[0]:,} items)"
     heads = [*names, *(f"{harness}, `{metric}`" for harness, metric in columns)]
-    rows = [[*row[: len(names)], *(own.get(c, "") for c in columns)] for row, own in cells.items()]
-    return grid("l" * len(names) + "r" * len(columns), heads, rows)
+    return grid("l" * (1 + has_parts) + "r" * (len(heads) - 1 - has_parts), heads, rows)
 
 
-def _cell(score: Score) -> str:
-    """Return a score with its points and items, or the items that have none."""
-    without = f"; {score.unscored:,} without a score" if score.unscored else ""
+def _cell(score: Score, items: int) -> str:
+    """Return a score with its points, where they do not follow from it, and with its items, where they
+    are not those of the row."""
     if not score.n:
-        return f"none{without}"
-    return f"{score.points / score.n:.3f} ({score.points:,.6g} / {score.n:,}{without})"
+        return "none" if score.unscored == items else f"none of {score.unscored:,}"
+    of = f" / {score.n:,}" if score.n != items else ""
+    without = f"; {score.unscored:,} without a score" if score.unscored else ""
+    rate = score.points / score.n
+    points = f"{score.points:,.6g}" if of or without or rate not in (0, 1) else ""
+    return f"{rate:.3f}" + f" ({points}{of}{without})" * bool(points)
 
 
 def _likelihoods(stored: Likelihoods) -> list[str]:
@@ -171,39 +184,35 @@ def _footprints(footprints: Footprints) -> list[str]:
     return grid("lrrlrrrrr", [*heads, "CPU s of a run", "ratio", "requests/s"], rows)
 
 
-def _files(results: list[Stored]) -> list[str]:
-    """Return the list of the files scored; a file differs for no harness."""
+def _check_files(results: list[Stored]) -> None:
+    """Raise SystemExit where a file that was scored is not the same for every harness."""
     sums: dict[str, str] = {}
     for own in results:
         for file, sha256 in own.files.items():
             if sums.setdefault(file, sha256) != sha256:
                 raise SystemExit(f"{file}: not the same for every harness in {RESULTS}")
-    rows = [(f"`{file}`", f"`{sums[file][:16]}`") for file in sorted(sums)]
-    return grid("ll", ("file", "SHA-256 begins"), rows)
 
 
 TEXT = """# medhelm-framework and others
 
 <!-- made by scripts/others_page.py; edit the words there -->
 
-Scores that other harnesses give to fixed answers, by their own code. A script for each was run by hand in an
-environment with that harness, and stored counts. A cell holds the score, and in brackets points and items scored.
-[Benchmarks](benchmarks.md) has what this package gives to golds and empty answers.
+Scores that other harnesses give to fixed answers, by their own code. A script for each (in `scripts/others/`) was run by
+hand in an environment with that harness, and stored counts and the hashes of the files. A cell holds the score, in
+brackets its points, and its items where they are not those of the row; `none` where no item got a score. [Benchmarks](benchmarks.md) has what this package gives to golds and empty answers.
 """
 
 BENCHMARKS = {
     "medcalc_bench": """## MedCalc-Bench
 
-The answer `gold` is that of the file, so a scorer that can credit every item gives it 1.000. The parts are the
-categories as the file spells them. Both metrics know `dosage conversion`, as another release spells `dosage`, and
-have no case for laboratory equations. No other harness has MedCalc-Bench or EHRSQL in these versions.""",
+The answer `gold` is that of the file, so a scorer that can credit every item gives it 1.000. Both metrics know
+`dosage conversion`, as another release spells the file's `dosage`, and have no case for laboratory equations.""",
     "ehrsql": """## EHRSQL
 
-The answer `gold` is the query of the file, and no text where the question has none, as the prompts ask. The two
-releases differ in words and in 183 queries. HELM also asks 950 questions without a query. HELM runs golds as
-published; `medhelm` puts a time for `current_time` into the gold and not into the answer. On the published database
-most golds find no row: `medhelm` then takes the empty answer for right, and HELM compares with the values of the
-file.""",
+The answer `gold` is the query of the file, and no text where the question has none, as the prompts ask. HELM also asks
+the 950 questions without a query, and runs golds as published. `medhelm` puts a time for `current_time` into the gold
+and not into the answer. On the published database most golds find no row: `medhelm` then takes the empty answer for
+right, and HELM compares with the values of the file.""",
     "aci_bench": """## A jury without a judge
 
 Golds of ACI-Bench, rated 1 to 5 by a jury whose judges are a client that fails, or that gives each request the same
@@ -211,17 +220,16 @@ answer. Where no rating can be read, both give 1, the lowest of the scale.""",
     "healthbench": """## HealthBench's points for harm
 
 245 of the 5,000 rows, with a client as judge that answers each criterion rightly for the kind of answer that the row
-names. By the published rule, points of harmful criteria count against the answer, and a row can reach the sum of the
-wanted ones. `medhelm` of the package index adds 10 to the points of each harmful criterion and counts them for the
-answer. An unreadable reply of the judge leaves the row without a score in evalscope and is a criterion not met in
-Inspect; in `medhelm` each later reply counts for the criterion before its own. `crfm-helm` and `lm-eval` have no
-HealthBench in these versions.""",
+names. By the published rule, points of harmful criteria count against the answer. `medhelm` of the package index adds
+10 to the points of each harmful criterion and counts them for the answer. An unreadable reply of the judge leaves the
+row without a score in evalscope and is a criterion not met in Inspect; in `medhelm` each later reply counts for the
+criterion before its own.""",
     "mmlu_medical": """## Replies to multiple-choice questions
 
 The six medical subjects of MMLU. Each reply states the gold, but for one that states another option and one that is
-empty; B stands for the letter of the gold. We chose the forms. Each harness asks for one of its own and is scored on
-all: lm-evaluation-harness for the letter (`mmlu generative`) or for `The answer is (B).` at the end of reasoning
-(`mmlu flan_cot_zeroshot`, in two columns for its two filters), Inspect and evalscope for `ANSWER: B`.""",
+empty; B stands for the letter of the gold. We chose the forms. Each harness is scored on all, and asks for one of its
+own: lm-evaluation-harness for the letter (`mmlu generative`) or for `The answer is (B).` at the end of reasoning
+(`mmlu flan_cot_zeroshot`, with two filters), Inspect and evalscope for `ANSWER: B`.""",
     "likelihoods": """## Tasks without a reply
 
 MedQA, MedMCQA (the single-choice part of its validation set) and PubMedQA in lm-evaluation-harness compare the
@@ -231,22 +239,16 @@ is the first.""",
 
 LIKELIHOODS = """## Log-probabilities of options
 
-The same weights (`{model}`: a small model of random weights that reads bytes, made by `make_tiny_model` of
-`tests/models/local_model.py`) and the first {n} questions of MedQA that `max_instances` takes, asked by the harness's
-task `medqa_4options` and here by an asking with its prompt, as plain text (`scripts/others/likelihoods.py`). `labels`
+The same weights (`{model}`, a small model of random weights) and {n} questions of MedQA, asked by the harness's task
+`medqa_4options` and here by an asking with its prompt, as plain text (`scripts/others/likelihoods.py`). `labels`
 rates each letter, as the task does, `texts` each option's text."""
 
 SPEED = """## Speed and footprint
 
-`scripts/others/footprint.py` in one run, the harnesses taking turns, on 2 cores with other work on the machine; the
-least of the rounds counts. Environments hold what pip installs by default, and what a harness needs to ask a server of
-the OpenAI protocol; packages are counted without pip. A run asks the {0.items:,} questions of the replies above once, from a
-server on the same machine that answers at once, with {0.concurrency} requests in flight, and writes the harness's usual
-files. Requests/s are those of the whole command. Runs of HELM and of `medhelm` of the package index were not tried."""
-
-FILES = """## Files
-
-Of the folder of the full data."""
+`scripts/others/footprint.py` on 2 cores with other work on the machine; the least of the rounds counts. Environments
+hold what a harness needs to ask a server of the OpenAI protocol. A run asks the {0.items:,} questions of the replies
+above once, from a server on the same machine that answers at once, with {0.concurrency} requests in flight.
+Requests/s are those of the whole command. HELM and `medhelm` of the package index were not run."""
 
 
 def main() -> int:

@@ -234,12 +234,12 @@ def _grid(heads: Sequence[str], rows: Sequence[Cells]) -> str:
 
 
 def _beside(printed: float, made: Value, digits: int = 2) -> str:
-    """Return a printed and a recomputed figure, the second bold where it differs."""
+    """Return a printed figure, and where the recomputed one differs that too, in bold."""
     assert isinstance(made, float)
     made += stats.TIE  # 161 wins of 280 are 0.575 and round up, whatever their last bit
     shown, other = f"{printed:,.{digits}f}", f"{made:,.{digits}f}"
     if shown == other:
-        return f"{shown}, {other}"
+        return shown
     return f"{shown}, **{made:,.{digits + 1 if abs(made) < 1 else digits}f}**"
 
 
@@ -311,7 +311,7 @@ def _table_3(results: Results, printed: Printed) -> str:
     (every,) = (row for row in table.rows if row["level"] == "all")
     total = _beside(printed.grand_total, every["total_cost_upper_usd"])
     lines.append(["all nine", "", "", "", "", total])
-    heads = ["model", "benchmark tokens", "jury tokens, of one judge", "benchmark USD", "jury USD"]
+    heads = ["model", "benchmark tokens", "jury tokens", "benchmark USD", "jury USD"]
     return _grid([*heads, "total USD"], lines)
 
 
@@ -330,7 +330,7 @@ def _sum(row: Mapping[str, Value], *names: str) -> int:
 
 
 def _counts(printed: int, made: int) -> str:
-    return f"{printed:,}, {made:,}" if printed == made else f"{printed:,}, **{made:,}**"
+    return f"{printed:,}" if printed == made else f"{printed:,}, **{made:,}**"
 
 
 def _table_2(rated: Rated, printed: Printed) -> str:
@@ -390,133 +390,103 @@ def _mde(copy: Copy, printed: Printed) -> str:
         ranges = np.asarray(
             [_effects(float(a[head]), float(b[head]), n) for a, b in combinations(copy.scores, 2)]
         )
-        low, apart, high = ranges.mean(axis=0)
-        mean, sd = own["mde"]
+        low, high = ranges.mean(axis=0)
+        mean, _ = own["mde"]
         is_in = low - 0.0005 <= mean <= high + 0.0005
-        shown = f"{mean:.3f} ± {sd:.3f}"
-        lines.append(
-            [
-                name,
-                f"{n:,}",
-                shown if is_in else f"**{shown}**",
-                f"{low:.3f}",
-                f"{apart:.3f}",
-                f"{high:.3f}",
-            ]
-        )
-    return _grid(["benchmark", "n", "printed", "lowest", "independent", "highest"], lines)
+        shown = f"{mean:.3f}" if is_in else f"**{mean:.3f}**"
+        lines.append([name, shown, f"{low:.3f}", f"{high:.3f}"])
+    return _grid(["benchmark", "printed", "lowest", "highest"], lines)
 
 
-def _effects(a: float, b: float, n: int) -> tuple[float, float, float]:
+def _effects(a: float, b: float, n: int) -> tuple[float, float]:
     """Return the MDE of two models with shares a and b right of n: where the questions that one of
-    the two misses overlap as far as they can, by chance, and not at all."""
-    shares = (abs(a - b), a * (1 - b) + b * (1 - a), min(a + b, 2 - a - b))
-    low, apart, high = (float(stats.mde(np.sqrt((q - (a - b) ** 2) / n))) for q in shares)
-    return low, apart, high
+    the two misses overlap as far as they can, and not at all."""
+    shares = (abs(a - b), min(a + b, 2 - a - b))
+    low, high = (float(stats.mde(np.sqrt((q - (a - b) ** 2) / n))) for q in shares)
+    return low, high
 
 
 TEXT = f"""# The published tables, recomputed
 
 <!-- made by scripts/published_page.py; edit the words there -->
 
-What the MedHELM paper ([arXiv 2505.23802](https://arxiv.org/abs/2505.23802)) prints, beside what this
-product makes of the scores, tokens, costs and clinicians' ratings in the authors' public analysis
-repository, som-shahlab/medhelm at commit {COMMIT}. The figures are written as run folders and go through the
-tables of any run. In each cell the printed figure comes first, the recomputed one second, in bold where it
-differs. `python scripts/published_page.py COPY` makes this page of a copy of that repository, which is not
-part of this one since it carries no licence.
+What the MedHELM paper ([arXiv 2505.23802](https://arxiv.org/abs/2505.23802)) prints, beside what medhelm makes of the
+scores, tokens, costs and clinicians' ratings in the authors' public analysis repository, som-shahlab/medhelm at commit
+{COMMIT}. A cell holds the printed figure and, in bold, the recomputed one where it differs.
+`python scripts/published_page.py COPY` makes this page of a copy of it.
 
 ## Table 1: win rates and macro-averages
 
-Nine models on the paper's 35 benchmarks, without the two others of the copy, MedQA and MedMCQA.
+Nine models on the paper's 35 benchmarks, without MedQA and MedMCQA, which the copy also has.
 
 <TABLE_1>
 
-- **Win rate.** Counting a tie as a win for both, as the paper's text says, gives three of nine printed
-  values; counting it half, as HELM does and as is [the default here](statistics.md#models---table-overall),
-  gives eight.
-- **The ninth.** Claude 3.5 and 3.7 Sonnet have the same recomputed win rate, 0.6357, and are printed as
-  0.63 and 0.64. The copy's scores have three decimals: one tie that the unrounded scores decide would move
-  both win rates by 0.002, to the printed values.
-- **SD of the win rate.** Over the eight rivals (ddof 0). The authors' script lets a tie count for neither
-  model there; by that rule all nine printed SDs come out. Here the SD is of the shares whose mean is the
-  win rate.
-- **Macro-average.** A jury's mean enters as (x - 1) / 4, a share as it is; the SD is over the benchmarks
-  (ddof 1). All eighteen figures come out.
-- The copy's own table (`tables/leaderboard_results.tex`) is over 37 benchmarks and differs from the printed
-  one.
+- **Win rate.** Counting a tie half, as HELM does and as is [the default here](statistics.md#models---table-overall),
+  gives eight of nine printed values. Counting it as a win for both, as the paper's text says, gives three. The ninth
+  depends on one tie that the three decimals of the copy's scores cannot decide.
+- **SD of the win rate.** Over the eight rivals (ddof 0). The authors' script lets a tie count for neither model
+  there; by that rule all nine printed SDs come out.
+- **Macro-average.** A jury's mean enters as (x - 1) / 4; the SD is over the benchmarks (ddof 1). All eighteen figures
+  come out.
 
 ## The ranges by category
 
-The lowest and the highest of the nine models' means over the benchmarks of a category. All ten ends come out.
+The lowest and the highest of the nine models' means over a category's benchmarks. All ten come out.
 
 <CATEGORIES>
 
 ## Table 2: agreement with clinicians
 
-ICC(3,k) with k = 2 and its 95 % interval. Of the jury the F interval, which the paper clips at 0; of
+ICC(3,k) with k = 2 and its 95 % interval: of the jury the F interval, which the paper clips at 0, of
 clinicians the bootstrap interval.
 
 {BEGIN}
 <TABLE_2>
 {END}
 
-- **Jury.** The paper [z-scores the clinicians' mean](agreement.md#answers) (`--set z_scores=after`). Combined and
-  MEDIQA come out to the last digit; ACI-Bench is 0.308 where 0.305 is printed, which nothing in the copy
-  explains. By default each clinician is z-scored before the mean is taken.
-- **Clinicians.** The text averages over all pairs with at least two answers in common, the authors' script takes
-  the pair with most in common; neither gives the printed figures to the last digit. One pair has no ICC, since one
-  of the two rated all alike; it is left out and counted. The printed interval of MEDIQA, 0.50 to 0.53, is the ICCs
-  of its two pairs; here the bootstrap draws answers, and two pairs with six answers in common say too little for an
-  interval. An ICC has no lower end, so that single draws move a mean far below 0.
-- **ROUGE-L and BERTScore** need the models' answers, which the copy does not hold. Their printed intervals are the F
-  intervals of the printed ICCs with 56, 31 and 25 answers (`tests/stats/test_agreement.py`).
-- Like the paper, this page leaves out the copy's 26 ratings of a third benchmark (MTSamples).
+- **Jury.** The paper [z-scores the clinicians' mean](agreement.md#answers) (`--set z_scores=after`); by default each
+  clinician is z-scored first. Combined and MEDIQA come out to the last digit. Nothing in the copy explains the 0.305
+  of ACI-Bench.
+- **Clinicians.** The text averages over all pairs with at least two answers in common, the authors' script takes the
+  pair with most in common; neither gives the printed figures to the last digit. The printed interval of MEDIQA is the
+  ICCs of its two pairs, whose six answers in common say too little for a bootstrap. An ICC has no lower end.
+- **ROUGE-L and BERTScore** need the models' answers, which the copy does not hold.
 
 ## Table 3: tokens and costs
 
-Input tokens as counted and each answer at its output limit, at the prices of the paper's table G5.
+Input tokens as counted and each answer at its output limit, at the prices of the paper's table G5. Jury tokens are of
+one judge, jury costs of all three.
 
 <TABLE_3>
 
-- **DeepSeek R1** was charged at 1.35 and 5.40 USD per million tokens in the copy, not at the 1.20 and 4.84 that
-  table G5 prints; at the former its printed cost comes out to a cent or two, and with it the grand total.
-- **Jury tokens** are printed for one judge, the cost is that of all three. This product's tables count the tokens of
-  every judge.
-- **Cents.** The copy rounds each benchmark's cost to cents before the sums; here sums are rounded at the end.
+- **DeepSeek R1** was charged at 1.35 and 5.40 USD per million tokens in the copy, not at the 1.20 and 4.84 of
+  table G5. At the former its printed cost comes out to a cent or two, and with it the grand total.
+- **Cents** differ since the copy rounds each benchmark's cost before the sums.
 
 ## Table E4: minimum detectable effects
 
-The copy holds no scores of single instances, so only bounds can be made again: two models with known shares of right
-answers differ on at least |a - b| of the questions and at most on all that one of them misses. Below is the mean over
-the 36 pairs at both ends, and where two models are right independently of each other. Benchmarks with a jury, of
-several parts, or scored by F1 are left out.
+The copy holds no scores of single instances, so only bounds can be made again. Two models with shares a and b of
+right answers differ on at least |a - b| of the questions, and at most on all that one of them misses. Below are the
+means over the 36 pairs at both ends, without benchmarks with a jury, of several parts, or scored by F1.
 
 <MDE>
 
-- Every printed effect lies within its range, below that of independent models: models miss the same questions.
-- **The scale.** A jury's effect is 1.25 times the printed one here; `medhelm tables --table mde --mde paper` is on the
-  authors' scale ([power](statistics.md#power---table-mde)).
-- One printed SD is larger than its mean (NoteExtract 0.009 ± 0.011). One outlying model is in eight of the 36 pairs
-  and can do that; the table `mde` shows the median too.
+Every printed effect lies within its range. A jury's effect is 1.25 times the printed one here;
+`medhelm tables --table mde --mde paper` is on the authors' scale ([power](statistics.md#power---table-mde)).
 
 ## Notes of MTSamples
 
 Two benchmarks leave out notes whose gold is not what is asked for, or cannot be told from the note.
-`benchmark.split=published` has the notes of HELM's loader, cut where it cuts them (in a `results_dir` of its own, as
-two splits of one benchmark are never one column):
+`benchmark.split=published` has the notes of HELM's loader (use a `results_dir` of its own):
 
 | benchmark | default | `published` | what differs there |
 | --- | ---: | ---: | --- |
-| mtsamples | 338 | 539 | all golds count (201 are findings or a summary) and the note ends at `PLAN:` alone: 202 prompts hold their gold |
-| mtsamples_procedures | 86 | 131 | every note ends at its first heading and is asked for a plan, also the 98 whose gold is findings |
+| mtsamples | 338 | 539 | all golds count (201 are findings or a summary) and 202 prompts hold their gold |
+| mtsamples_procedures | 86 | 131 | every note is asked for a plan, also the 98 whose gold is findings |
 
-- 539 was counted on the pinned archive. The files of the procedures were not at hand;
-  `medhelm validate mtsamples_procedures --data full` checks their count.
-- The published runs had fewer: the copy counts 427 notes for two models (HELM's list of files stops at
-  1,000 of 1,269) and 78 for the other seven, and 128 procedures for all nine.
-- Prompts, rubric and judges differ from the paper's: its column can be set beside a run on `published`, but is
-  not a target.
+- The published runs had fewer: 427 notes for two models and 78 for the other seven, and 128 procedures for all.
+- The counts of procedures are unchecked: the files were not at hand.
+- Prompts, rubric and judges differ from the paper's, so that its column is not a target for a run on `published`.
 """
 
 

@@ -129,7 +129,8 @@ def varied(
 ) -> Instance | None:
     """Return an instance in another form; None where it cannot be made.
 
-    docs/statistics.md says where that is, besides where there are not two options.
+    That is where there are not two options, where facts beside the options may refer to letters, and where
+    docs/statistics.md says.
     """
     if how in OF_PATIENT:
         found = rewrite(instance, how, seed, languages)
