@@ -1,5 +1,6 @@
 """Settings that hold for every test."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ __all__ = ["installed", "plugged", "tree", "wheel"]  # fixtures for all
 
 # No test draws the plug: what is in the system's memory is there for whoever is started next.
 os.fsync = lambda fd: None  # type: ignore[assignment]
+
+# The collector would walk all modules and tests again and again: a twelfth of the suite's time.
+gc.disable()
 
 # A busy machine is no defect: what must be fast is measured in perf/, not timed in tests.
 settings.register_profile("medhelm", deadline=None)
@@ -51,6 +55,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the first day and the pages of the documentation, which are the longest tests."""
     first = ("test_first_day.py", "test_docs.py")
     items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else 9)
+
+
+def pytest_collection_finish() -> None:
+    """Collect only what tests make."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -140,6 +140,12 @@ def dotted(path: Path) -> str:
 
 
 @cache
+def modules() -> dict[str, Path]:
+    """All modules of the core and of the site by their names."""
+    return {dotted(path): path for path in files()}
+
+
+@cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
@@ -211,7 +217,7 @@ def test_the_map_in_the_docs_names_every_folder_in_its_order_and_no_module_that_
 
 @pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_go_down(path: Path) -> None:
-    known = {dotted(p): p for p in files()}
+    known = modules()
     own = LAYERS.index(layer_of(path))
     for name in imported(path):
         if name in known:
