@@ -187,7 +187,7 @@ def test_a_faulty_reply_goes_back_to_its_author_with_the_fault(
     assert repaired and all(said in p for p in repaired)
 
 
-@pytest.mark.parametrize("stage", ["scene", "options", "traps", "groups", "rating"])
+@pytest.mark.parametrize("stage", ["options", "rating"])
 def test_two_repairs_at_most_then_the_case_is_discarded_and_logged(
     studio: Studio, stage: str
 ) -> None:
