@@ -20,6 +20,7 @@ from tests.protocols.interview import PLUGIN, install, options, play
 from tests.quiz import medhelm
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
 from tests.shell import Shell
+from tests.stored import episodes_of, log_of
 
 pytestmark = pytest.mark.slow
 
@@ -52,12 +53,7 @@ def interview(server: FaultServer, folder: Path, **more: Any) -> Any:
 
 def stored(folder: Path) -> dict[str, Any]:
     """Return the episodes of the only run, by instance."""
-    return {e.instance_id: e for e in stored_all(folder)}
-
-
-def stored_all(folder: Path) -> list[Any]:
-    (run,) = records.find_runs(folder)
-    return [*runlog.read_episodes(run, records.read_plan(run))]
+    return {e.instance_id: e for e in episodes_of(folder)}
 
 
 def test_an_episode_is_all_calls_in_order_and_scored_by_the_packages_metric(tmp_path: Path) -> None:
@@ -91,7 +87,7 @@ def test_all_roles_at_one_endpoint_never_wait_for_each_other_for_ever(
     assert results.table("benchmarks")["score"].tolist() == [1.0]
     (name,) = results.table("benchmarks")["model"]
     assert name == ("lab/under-test+best_of_3" if strategy else "lab/under-test")
-    calls = Counter(c.role for e in stored_all(tmp_path) for c in e.calls)
+    calls = Counter(c.role for e in episodes_of(tmp_path) for c in e.calls)
     each = 8 * 3 * TURNS
     assert calls == {"questioner": each, "referee": each, "answerer": each * (3 if strategy else 1)}
 
@@ -109,7 +105,7 @@ def test_as_many_interviews_are_at_one_endpoint_as_it_takes(
         assert server.in_flight_max == limit
     (row,) = results.typed("benchmarks").rows
     assert (row["n"], row["score"]) == (8, 1.0)
-    assert Counter(len(e.calls) for e in stored_all(tmp_path)) == {calls: 8 * repeats}
+    assert Counter(len(e.calls) for e in episodes_of(tmp_path)) == {calls: 8 * repeats}
 
 
 def test_the_installed_package_is_proven_tabulated_and_shown_turn_by_turn(
@@ -171,7 +167,7 @@ def test_candidates_of_a_strategy_have_steps_of_their_own_and_leave_the_history(
 ) -> None:
     with serve_in_thread(play) as server:
         interview(server, tmp_path, strategy="best_of_3", max_instances=1)
-    (episode,) = stored_all(tmp_path)
+    (episode,) = episodes_of(tmp_path)
     own = [c.step for c in episode.calls if c.role == "answerer"]
     assert own[:3] == [f"turn/1/candidate/{n}" for n in range(3)] and len(own) == 3 * TURNS
     last = [c for c in episode.calls if c.role == "answerer"][-1]
@@ -184,11 +180,8 @@ def test_a_killed_run_goes_on_inside_its_episodes(tmp_path: Path, after: int) ->
     with serve_in_thread(play, latency_s=0.02) as server:
         process = start(*options(server, tmp_path, model__max_concurrency=4))
         process.kill(once=asked(server, after))
-        (run,) = records.find_runs(tmp_path / "results") or [None]
-        assert run is not None
-        held = sum(
-            b'"call":' in line for line in (run / "responses.jsonl").read_bytes().split(b"\n")
-        )
+        log = log_of(tmp_path / "results").read_bytes()
+        held = sum(b'"call":' in line for line in log.split(b"\n"))
         while server.in_flight:
             time.sleep(0.005)
         before = server.requests
@@ -239,7 +232,7 @@ def test_a_failing_role_is_no_failure_of_the_model_under_test(tmp_path: Path) ->
         results = interview(server, tmp_path, cast=cast)
     (row,) = load_results(tmp_path).typed("benchmarks").rows
     assert (row["n"], row["score"]) == (6, 1.0)
-    failed = [e for e in stored_all(tmp_path) if e.finish == "error"]
+    failed = [e for e in episodes_of(tmp_path) if e.finish == "error"]
     assert {e.instance_id for e in failed} == {"i2", "i7"}, "the two with asthma"
     assert {(e.error, e.ending) for e in failed} == {("referee_failed", "referee_failed")}
     assert results.table("benchmarks")["planned"].tolist() == [8]
@@ -294,7 +287,7 @@ def test_the_cost_table_has_the_roles_that_occur(tmp_path: Path) -> None:
         results = interview(server, tmp_path, cast=cast)
     (row,) = results.typed("cost").rows
     used: Counter[str] = Counter()
-    for episode in stored_all(tmp_path):
+    for episode in episodes_of(tmp_path):
         for call in episode.calls:
             used[f"{call.role}_in"] += call.response.usage.input_tokens or 0
             used[f"{call.role}_out"] += call.response.usage.output_tokens or 0

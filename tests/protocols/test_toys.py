@@ -15,10 +15,11 @@ import pytest
 from medhelm import ModelSpec, Price, evaluate, load_results
 from medhelm.errors import BudgetReached, Interrupted, ModelError
 from medhelm.schema.episode import Episode
-from medhelm.store import records, runlog
+from medhelm.store import records
 from tests.processes import asked, start
 from tests.server import FaultServer, Reply, serve_in_thread
 from tests.shell import Shell
+from tests.stored import episodes_of, log_of
 
 pytestmark = pytest.mark.slow
 
@@ -66,16 +67,9 @@ def another_plugin(folder: Path, changes: Mapping[str, str]) -> Path:
     return path
 
 
-def log_of(folder: Path) -> Path:
-    """Return the only log below a results folder."""
-    (run,) = records.find_runs(folder)
-    return run / "responses.jsonl"
-
-
 def stored(folder: Path) -> dict[str, Episode]:
     """Return the episodes of the only run, by instance."""
-    run = log_of(folder).parent
-    return {e.instance_id: e for e in runlog.read_episodes(run, records.read_plan(run))}
+    return {e.instance_id: e for e in episodes_of(folder)}
 
 
 def failing(*words: str) -> Callable[[str], str | Reply]:

@@ -18,6 +18,7 @@ from openpyxl import load_workbook
 from medhelm_benchmarks.noharm.rules.cases import Case, read_cases, write_cases
 from tests.benchmarks.noharm.making import SAMPLES, case
 from tests.cases import cases
+from tests.sheets import read_sheet
 from tests.shell import Shell
 
 ROOT = Path(__file__).parents[4]
@@ -315,11 +316,6 @@ def test_options_that_do_not_fit(argv: list[str], expected: str, agreement: Agre
 # The sheet ----------------------------------------------------------------------------------------
 
 
-def read_sheet(path: str = "sheet.csv") -> list[dict[str, str]]:
-    with Path(path).open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_a_sheet_holds_the_actions_and_the_cases(agreement: Agreement) -> None:
     out = agreement("--template", "out/sheet.csv")
     assert "out/sheet.csv: 6 rows to rate, of 2 units" in out
@@ -369,7 +365,7 @@ def test_nothing_that_gives_an_answer_away_is_on_the_sheet(agreement: Agreement)
 
 def test_the_order_on_the_sheet_is_not_that_of_the_menu(agreement: Agreement) -> None:
     agreement("--template", "sheet.csv", cases=SAMPLES)
-    rows = read_sheet()
+    rows = read_sheet("sheet.csv")
     for made in read_cases(SAMPLES):
         shown = [r["item"] for r in rows if r["unit"] == made.code]
         assert sorted(shown) == sorted(a.id for a in made.actions)
@@ -402,7 +398,7 @@ def test_no_cell_is_a_formula(agreement: Agreement) -> None:
     )
     write_cases(Path("hostile.jsonl"), [hostile])
     agreement("--template", "sheet.csv", cases="hostile.jsonl")
-    rows = {r["item"]: r for r in read_sheet()}
+    rows = {r["item"]: r for r in read_sheet("sheet.csv")}
     assert [rows[a]["text"] for a in ("a1", "a2", "a3", "a4")] == [
         "'=1+1",
         "'+ Add aspirin",

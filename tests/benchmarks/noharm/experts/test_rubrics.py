@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.benchmarks.noharm import labelled
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels
 from tests.benchmarks.noharm.making import case
 from tests.cases import cases
+from tests.sheets import write_sheet
 from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
@@ -93,10 +93,8 @@ def test_experts_ratings_take_the_place_of_the_cases_own() -> None:
 
 
 def sheet(name: str, given: Mapping[tuple[str, str], int], folder: Path) -> str:
-    with (folder / f"{name}.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["unit", "item", "value"])
-        writer.writerows([*place, rating] for place, rating in given.items())
+    rows = ({"unit": u, "item": i, "value": rating} for (u, i), rating in given.items())
+    write_sheet(folder / f"{name}.csv", rows)
     return f"{name}.csv"
 
 
