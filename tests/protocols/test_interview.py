@@ -75,7 +75,6 @@ def test_an_episode_is_all_calls_in_order_and_scored_by_the_packages_metric(tmp_
     assert len(last.messages) == 2 + 2 * (TURNS - 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 2])
 @pytest.mark.parametrize("strategy", ["", "best_of_3"])
 def test_all_roles_at_one_endpoint_never_wait_for_each_other_for_ever(
@@ -92,7 +91,6 @@ def test_all_roles_at_one_endpoint_never_wait_for_each_other_for_ever(
     assert calls == {"questioner": each, "referee": each, "answerer": each * (3 if strategy else 1)}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("strategy", "limit", "repeats"), [("", 100, 13), ("best_of_3", 20, 3)])
 def test_as_many_interviews_are_at_one_endpoint_as_it_takes(
     tmp_path: Path, strategy: str, limit: int, repeats: int
@@ -174,7 +172,6 @@ def test_candidates_of_a_strategy_have_steps_of_their_own_and_leave_the_history(
     assert len(last.messages) == 2 + 2 * (TURNS - 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("after", [20, 55])
 def test_a_killed_run_goes_on_inside_its_episodes(tmp_path: Path, after: int) -> None:
     with serve_in_thread(play, latency_s=0.02) as server:
@@ -207,7 +204,6 @@ def test_a_budget_that_ends_in_the_middle_leaves_no_score_for_what_has_not_ended
     assert results.table("benchmarks")["n"].tolist() == [8]
 
 
-@pytest.mark.slow
 def test_faults_change_no_score(tmp_path: Path) -> None:
     with serve_in_thread(play) as server:
         interview(server, tmp_path / "without")

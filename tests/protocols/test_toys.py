@@ -133,7 +133,6 @@ def test_a_key_refused_to_one_role_loses_nothing_that_another_role_was_asked(
         assert others.requests == EPISODES * ITEMS, "none is sent again"
 
 
-@pytest.mark.slow
 def test_a_second_interrupt_does_not_break_off_the_last_grading(tmp_path: Path) -> None:
     slow = {'items = episode.state["items"]': 'time.sleep(1.0); items = episode.state["items"]'}
     plugin = another_plugin(tmp_path, slow | {"import asyncio": "import asyncio, time"})
@@ -193,7 +192,6 @@ def test_a_defect_beside_parallel_calls_loses_none_of_them(tmp_path: Path) -> No
     assert {e.finish for e in stored(tmp_path).values()} == {"error"}
 
 
-@pytest.mark.slow
 def test_an_interrupt_loses_no_parallel_call_that_is_answered(tmp_path: Path) -> None:
     with serve_in_thread("fine", latency_s=0.4) as server:
         argv = [*arguments(server, tmp_path), "model.max_concurrency=4"]

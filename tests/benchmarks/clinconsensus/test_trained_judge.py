@@ -13,6 +13,7 @@ from medhelm.cli import run_command
 from tests.benchmarks.clinconsensus.tiny_judge import (
     make_model,
     make_rows,
+    one_thread,
     write_config,
     write_rows,
 )
@@ -31,10 +32,6 @@ HELD_OUT = ("epsilon", "zeta")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with an untrained model, rows, and rows whose labels for training are shuffled."""
     need_transformers()
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # a small model gains nothing from more, and loses where others work
     folder = tmp_path_factory.mktemp("judge")
     make_model(folder / "model")
     rows = make_rows(1, ANSWERS)
@@ -45,8 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for own, other in zip(rows, shuffled, strict=True)
     ]
     write_rows(folder / "shuffled.jsonl", mixed)
-    yield folder
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield folder
 
 
 def train(folder: Path, name: str, rows: str = "rows.jsonl", **changes: Any) -> dict[str, Any]:

@@ -120,7 +120,6 @@ def line_of(server: FaultServer, *more: str) -> list[str]:
     ]
 
 
-@pytest.mark.slow
 def test_a_killed_run_sends_nothing_again_that_the_log_holds(tmp_path: Path) -> None:
     with serve_in_thread(by_body=reply, latency_s=0.02) as server:
         argv = line_of(server, f"results_dir={tmp_path}", "model.max_concurrency=3")

@@ -85,7 +85,6 @@ def test_the_schema_is_of_this_very_menu() -> None:
     }
 
 
-@pytest.mark.slow
 @given(
     st.dictionaries(
         st.from_regex(r"[A-Za-z]\w{0,15}", fullmatch=True),
@@ -103,7 +102,6 @@ def test_what_the_schema_allows_is_read_in_full(labels: dict[str, str]) -> None:
     assert read.endorsed == tuple(a for a, label in labels.items() if label == "Appropriate")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_held", [False, True])
 def test_the_body_carries_the_schema_where_the_config_says_so(
     tmp_path: Path, is_held: bool
@@ -135,7 +133,6 @@ def test_the_body_carries_the_schema_where_the_config_says_so(
 # Which run it is ---------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_flag_makes_another_run_only_where_a_request_carries_a_schema() -> None:
     assert planned(HELD).request_hash != planned(MODEL).request_hash
     held, plain = planned(HELD, "headqa"), planned(MODEL, "headqa")
@@ -146,7 +143,6 @@ def test_the_flag_makes_another_run_only_where_a_request_carries_a_schema() -> N
 # What it costs -----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_schema_is_in_the_estimate_and_in_what_is_set_aside(tmp_path: Path) -> None:
     price = Price(input=1.0, output=1.0, date="2026-01-01")
     held = planned(msgspec.structs.replace(HELD, price=price), results_dir=str(tmp_path))
@@ -222,7 +218,6 @@ def test_of_a_constrained_reply_that_lacks_its_last_label_the_others_count(tmp_p
     assert any("noharm x lab/m 12 of 12, 12 of them scored" in note for note in shown.notes)
 
 
-@pytest.mark.slow
 def test_an_endpoint_that_takes_no_schema_ends_with_the_setting_to_change(
     tmp_path: Path, shell: Shell
 ) -> None:

@@ -89,6 +89,11 @@ def rows_of(out: str, level: str = "overall") -> dict[str, dict[str, Any]]:
     return {row["rater"] or row["part"]: row for row in rows}
 
 
+def median_row(agreement: Agreement, *argv: object, **more: object) -> dict[str, Any]:
+    """Return the row of the experts' median."""
+    return rows_of(agreement(*argv, "--format", "json", **more))["experts' median"]
+
+
 # What is printed ----------------------------------------------------------------------------------
 
 
@@ -155,14 +160,8 @@ def test_the_median_of_the_experts_by_hand(agreement: Agreement) -> None:
     text = agreement(rate(rows))
     assert "Rows without a rating: 3." in text
     assert "Actions without a median, rated by fewer than 2 experts: 1;" in text
-    more = rows_of(agreement(rate(rows), "--set", "min_experts=1", "--format", "json"))[
-        "experts' median"
-    ]
-    assert more["n"] == 6
-    fewer = rows_of(agreement(rate(rows), "--set", "min_experts=3", "--format", "json"))[
-        "experts' median"
-    ]
-    assert fewer["n"] == 2
+    assert median_row(agreement, rate(rows), "--set", "min_experts=1")["n"] == 6
+    assert median_row(agreement, rate(rows), "--set", "min_experts=3")["n"] == 2
     assert "of 3 experts" in agreement(rate(rows), "--set", "min_experts=4", code=2)
 
 
@@ -218,8 +217,8 @@ def test_an_expert_without_any_rating_is_named_and_counted(agreement: Agreement)
     assert (found["Y"]["n"], found["Y"]["asked"]) == (0, 2)
     assert found["Y"]["reversed"] is None
     assert found["experts' median"]["n"] == 3  # the one who rated is the only one there is
-    apart = rows_of(agreement(rate(given("X", a1=9) + given("Y", a2=8)), "--format", "json"))
-    assert apart["experts' median"]["n"] == 0  # no action has two ratings
+    apart = median_row(agreement, rate(given("X", a1=9) + given("Y", a2=8)))
+    assert apart["n"] == 0  # no action has two ratings
 
 
 def bundled_ratings(seed: int = 0) -> list[tuple[object, ...]]:
@@ -244,9 +243,7 @@ def test_order_of_rows_files_and_cases_changes_nothing(agreement: Agreement) -> 
     assert agreement(rate(rows), "--format", "json", cases="turned.jsonl") == out
     row = rows_of(out)["experts' median"]
     assert row["kappa_quadratic_low"] < row["kappa_quadratic"] < row["kappa_quadratic_high"] < 1
-    seeded = rows_of(agreement(rate(rows), "--format", "json", "--set", "seed=1", cases=SAMPLES))[
-        "experts' median"
-    ]
+    seeded = median_row(agreement, rate(rows), "--set", "seed=1", cases=SAMPLES)
     assert seeded["kappa_quadratic"] == row["kappa_quadratic"]
     assert seeded["kappa_quadratic_low"] != row["kappa_quadratic_low"]
 
@@ -338,23 +335,11 @@ def with_answers(made: Case, change: Callable[[int], Mapping[str, object]]) -> C
 
 def test_nothing_that_gives_an_answer_away_is_on_the_sheet(agreement: Agreement) -> None:
     """Cases that differ in all that raters must not see have the same sheet."""
+    told = {"ratings": [5, 5, 5], "category": "other", "references": [], "implausible": False}
+    none = dict.fromkeys(("references", "alternatives", "best_alternatives", "broad"), ())
     bare = [
-        msgspec.structs.replace(
-            with_answers(
-                c,
-                lambda i: {
-                    "ratings": [5, 5, 5],
-                    "category": "other",
-                    "references": [],
-                    "implausible": False,
-                },
-            ),
-            references=(),
-            alternatives=(),
-            best_alternatives=(),
-            broad=(),
-        )
-        for c in read_cases(SAMPLES)
+        msgspec.structs.replace(with_answers(made, lambda i: told), **none)
+        for made in read_cases(SAMPLES)
     ]
     write_cases(Path("bare.jsonl"), bare)
     assert any(c.references and c.broad for c in read_cases(SAMPLES))
@@ -390,10 +375,7 @@ def test_a_sample_is_drawn_by_the_seed_and_grows(agreement: Agreement) -> None:
 
 def test_no_cell_is_a_formula(agreement: Agreement) -> None:
     hostile = with_answers(
-        msgspec.structs.replace(
-            CASES[0],
-            specialty="@Cardiology",
-        ),
+        msgspec.structs.replace(CASES[0], specialty="@Cardiology"),
         lambda i: {"text": ("=1+1", "+ Add aspirin", "-\t1 line", "@SUM(A1)")[i]},
     )
     write_cases(Path("hostile.jsonl"), [hostile])
