@@ -1,7 +1,7 @@
 """A row of each benchmark becomes its instance and prompt, as `mappings/<name>.yaml` holds them.
 
-`changes` are rows that differ in some cells: the fields of the instance that this changes, or words of the
-reason why the row is left out or refused. `files` are whole files in a published layout, or the first ones
+`changes` are rows that differ in some cells: the fields of the instance that this changes (its metadata, if
+they are not among them, are as before), or words of the reason why the row is left out or refused. `files` are whole files in a published layout, or the first ones
 with `changed` ones in their place, or with one word `swapped` for another in a file. `real` counts what the files of the release hold, where they are at hand.
 """
 
@@ -82,7 +82,8 @@ def test_a_changed_row(name: str, change: dict[str, Any]) -> None:
         assert isinstance(found, LeftOut) and change["left_out"] in found.reason
         return
     assert isinstance(found, Instance)
-    assert {field: fields(found)[field] for field in change["instance"]} == change["instance"]
+    expected = {"metadata": MAPPINGS[name]["instance"].get("metadata", {}), **change["instance"]}
+    assert {field: fields(found)[field] for field in expected} == expected
 
 
 @pytest.mark.parametrize(("name", "case"), listed("files"))
