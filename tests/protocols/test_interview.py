@@ -160,18 +160,6 @@ def test_an_oracle_that_does_not_name_every_fact_is_a_failure_of_validate(
     assert report["state"] == "failed"
 
 
-def test_candidates_of_a_strategy_have_steps_of_their_own_and_leave_the_history(
-    tmp_path: Path,
-) -> None:
-    with serve_in_thread(play) as server:
-        interview(server, tmp_path, strategy="best_of_3", max_instances=1)
-    (episode,) = episodes_of(tmp_path)
-    own = [c.step for c in episode.calls if c.role == "answerer"]
-    assert own[:3] == [f"turn/1/candidate/{n}" for n in range(3)] and len(own) == 3 * TURNS
-    last = [c for c in episode.calls if c.role == "answerer"][-1]
-    assert len(last.messages) == 2 + 2 * (TURNS - 1)
-
-
 @pytest.mark.parametrize("after", [20, 55])
 def test_a_killed_run_goes_on_inside_its_episodes(tmp_path: Path, after: int) -> None:
     with serve_in_thread(play, latency_s=0.02) as server:
@@ -215,23 +203,6 @@ def test_faults_change_no_score(tmp_path: Path) -> None:
     assert {k: (e.text, e.state) for k, e in without.items()} == {
         k: (e.text, e.state) for k, e in with_faults.items()
     }
-
-
-def test_a_failing_role_is_no_failure_of_the_model_under_test(tmp_path: Path) -> None:
-    def broken(prompt: str) -> str:
-        if prompt.startswith("[referee]") and "asthma" in prompt:
-            raise RuntimeError
-        return play(prompt)
-
-    with serve_in_thread(broken) as server:
-        cast = {"questioner": model(server, "q"), "referee": model(server, "r", max_attempts=1)}
-        results = interview(server, tmp_path, cast=cast)
-    (row,) = load_results(tmp_path).typed("benchmarks").rows
-    assert (row["n"], row["score"]) == (6, 1.0)
-    failed = [e for e in episodes_of(tmp_path) if e.finish == "error"]
-    assert {e.instance_id for e in failed} == {"i2", "i7"}, "the two with asthma"
-    assert {(e.error, e.ending) for e in failed} == {("referee_failed", "referee_failed")}
-    assert results.table("benchmarks")["planned"].tolist() == [8]
 
 
 def test_the_estimate_prices_each_role_before_anything_is_sent(

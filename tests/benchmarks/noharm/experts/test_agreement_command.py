@@ -7,7 +7,7 @@ import json
 import random
 import stat
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ import msgspec
 import pytest
 from openpyxl import load_workbook
 
-from medhelm_benchmarks.noharm.rules.cases import Case, read_cases, write_cases
-from tests.benchmarks.noharm.making import SAMPLES, case
+from medhelm_benchmarks.noharm.rules.cases import read_cases, write_cases
+from tests.benchmarks.noharm.making import SAMPLES, case, changed, each
 from tests.cases import cases
 from tests.sheets import read_sheet
 from tests.shell import Shell
@@ -28,23 +28,16 @@ Rows = Iterable[tuple[object, ...]]
 Agreement = Callable[..., str]
 
 
-def categorised(made: Case, *categories: str) -> Case:
-    actions = zip(made.actions, categories, strict=True)
-    return msgspec.structs.replace(
-        made, actions=tuple(msgspec.structs.replace(a, category=c) for a, c in actions)
-    )
-
-
 CASES = (
-    categorised(
+    each(
         case({"a1": (9, 8, 8), "a2": 8, "a3": (3, 3, 2), "a4": 7}, code=ACS),
-        "medication",
-        "medication",
-        "diagnostic",
-        "diagnostic",
+        "category",
+        ("medication", "medication", "diagnostic", "diagnostic"),
     ),
-    categorised(
-        case({"b1": 2, "b2": (9, 8, 9)}, code=ECZ, specialty="Dermatology"), "medication", "other"
+    each(
+        case({"b1": 2, "b2": (9, 8, 9)}, code=ECZ, specialty="Dermatology"),
+        "category",
+        ("medication", "other"),
     ),
 )
 
@@ -327,18 +320,12 @@ def test_a_sheet_holds_the_actions_and_the_cases(agreement: Agreement) -> None:
     assert "is there already" in agreement("--template", "out/sheet.csv", code=2)
 
 
-def with_answers(made: Case, change: Callable[[int], Mapping[str, object]]) -> Case:
-    plain = msgspec.to_builtins(made)
-    plain["actions"] = [a | change(i) for i, a in enumerate(plain["actions"])]
-    return msgspec.convert(plain, Case)
-
-
 def test_nothing_that_gives_an_answer_away_is_on_the_sheet(agreement: Agreement) -> None:
     """Cases that differ in all that raters must not see have the same sheet."""
-    told = {"ratings": [5, 5, 5], "category": "other", "references": [], "implausible": False}
+    told = {"ratings": (5, 5, 5), "category": "other", "references": (), "is_implausible": False}
     none = dict.fromkeys(("references", "alternatives", "best_alternatives", "broad"), ())
     bare = [
-        msgspec.structs.replace(with_answers(made, lambda i: told), **none)
+        msgspec.structs.replace(changed(made, [a.id for a in made.actions], **told), **none)
         for made in read_cases(SAMPLES)
     ]
     write_cases(Path("bare.jsonl"), bare)
@@ -374,11 +361,9 @@ def test_a_sample_is_drawn_by_the_seed_and_grows(agreement: Agreement) -> None:
 
 
 def test_no_cell_is_a_formula(agreement: Agreement) -> None:
-    hostile = with_answers(
-        msgspec.structs.replace(CASES[0], specialty="@Cardiology"),
-        lambda i: {"text": ("=1+1", "+ Add aspirin", "-\t1 line", "@SUM(A1)")[i]},
-    )
-    write_cases(Path("hostile.jsonl"), [hostile])
+    texts = ("=1+1", "+ Add aspirin", "-\t1 line", "@SUM(A1)")
+    made = msgspec.structs.replace(CASES[0], specialty="@Cardiology")
+    write_cases(Path("hostile.jsonl"), [each(made, "text", texts)])
     agreement("--template", "sheet.csv", cases="hostile.jsonl")
     rows = {r["item"]: r for r in read_sheet("sheet.csv")}
     assert [rows[a]["text"] for a in ("a1", "a2", "a3", "a4")] == [

@@ -13,11 +13,11 @@ import pytest
 from medhelm import evaluate, load_results
 from medhelm.errors import DataError
 from medhelm_benchmarks.noharm.experts.ratings import rerate_cases
-from medhelm_benchmarks.noharm.rules.cases import Case, Validation, read_cases, to_case, write_cases
+from medhelm_benchmarks.noharm.rules.cases import Validation, read_cases, to_case, write_cases
 from medhelm_benchmarks.noharm.rules.score import action_class, consensus, middle, severity
 from tests.benchmarks.noharm import labelled
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels
-from tests.benchmarks.noharm.making import case
+from tests.benchmarks.noharm.making import case, changed
 from tests.cases import cases
 from tests.sheets import write_sheet
 from tests.shell import Shell
@@ -67,13 +67,9 @@ def test_two_ratings_are_no_panel_and_four_are_one() -> None:
             to_case(made | {"validation": validation}, "test")
 
 
-def with_references(made: Case) -> Case:
-    actions = tuple(msgspec.structs.replace(a, references=("X 2024",)) for a in made.actions)
-    return msgspec.structs.replace(made, actions=actions)
-
-
 def test_experts_ratings_take_the_place_of_the_cases_own() -> None:
-    made = with_references(case({"a1": 9, "a2": 2, "a3": 8}, alternatives=[("a1", "a3")], code=ONE))
+    made = case({"a1": 9, "a2": 2, "a3": 8}, alternatives=[("a1", "a3")], code=ONE)
+    made = changed(made, ("a1", "a2", "a3"), references=("X 2024",))
     given = {
         "a1": {"x": 7, "y": 6, "z": 9, "w": 8},
         "a2": {"x": 7, "y": 8, "z": 9},
