@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -94,15 +95,14 @@ def sheet(name: str, given: Mapping[tuple[str, str], int], folder: Path) -> str:
     return f"{name}.csv"
 
 
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with two cases, three sheets, and runs of four models."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-    data = labelled.write_cases(tmp_path, MENUS)
-    (tmp_path / "cases.jsonl").write_bytes((data / "labelled" / "cases.jsonl").read_bytes())
+    folder = tmp_path_factory.mktemp("experts")
+    data = labelled.write_cases(folder, MENUS)
+    (folder / "cases.jsonl").write_bytes((data / "labelled" / "cases.jsonl").read_bytes())
     for name, given in EXPERTS.items():
-        sheet(name, given, tmp_path)
+        sheet(name, given, folder)
     evaluate(
         [
             labeller("lab/bold", BOLD),
@@ -113,9 +113,17 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "labelled",
         data="full",
         data_dir=data,
-        results_dir=tmp_path / "medhelm-results",
+        results_dir=folder / "medhelm-results",
         plugins=PLUGIN,
     )
+    return folder
+
+
+@pytest.fixture
+def desk(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of that folder, which is the current one."""
+    monkeypatch.chdir(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
+    monkeypatch.setenv("COLUMNS", "120")
     return tmp_path
 
 
