@@ -46,10 +46,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-def train(folder: Path, name: str, rows: str = "rows.jsonl", **changes: Any) -> dict[str, Any]:
+def train(folder: Path, name: str, *words: str, rows: str = "rows.jsonl") -> dict[str, Any]:
     """Run the command and return the report."""
-    config = write_config(folder / f"{name}.yaml", folder / rows, folder / "model", **changes)
-    assert run_command(["judge", "train", str(config)]) == 0
+    config = write_config(folder / f"{name}.yaml", folder / rows, folder / "model")
+    assert run_command(["judge", "train", str(config), *words]) == 0
     report: dict[str, Any] = json.loads((folder / name / "report.json").read_text())
     return report
 
@@ -72,7 +72,7 @@ def test_the_judge_learns_the_rule(folder: Path, report: dict[str, Any]) -> None
     assert trained["invalid"] == 0 and trained["mf1"] > 0.95 > majority + 0.4
     assert base["invalid"] == base["rows"] == trained["rows"] == 2 * 2 * ANSWERS
     assert base["mf1_wrong"] == 0
-    shuffled = train(folder, "noise", "shuffled.jsonl")
+    shuffled = train(folder, "noise", "--no-base", rows="shuffled.jsonl")
     assert shuffled["trained"]["mf1"] < trained["mf1"] - 0.3
     assert shuffled["held_out"]["positive"] == report["held_out"]["positive"]
 
@@ -103,13 +103,13 @@ def test_an_interrupted_training_ends_with_the_same_weights(
         "checkpoint-20",
         "checkpoint-40",
     }
-    again = train(folder, "again")
+    again = train(folder, "again", "--no-base")
     assert (folder / "again" / "final" / "model.safetensors").read_bytes() == whole
     assert again["trained"] == report["trained"]
     assert again["finished"]["was_resumed"]  # a part of it was trained before
     # done is done: the same command trains nothing and reports the same; other settings are refused
     capsys.readouterr()
-    assert train(folder, "again")["finished"] == again["finished"]
+    assert train(folder, "again", "--no-base")["finished"] == again["finished"]
     config = write_config(
         folder / "again.yaml", folder / "rows.jsonl", folder / "model", training={"seed": 7}
     )
