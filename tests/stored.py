@@ -21,6 +21,11 @@ def episodes_of(folder: Path) -> list[Episode]:
     return [*runlog.read_episodes(run, records.read_plan(run))]
 
 
+def by_instance(folder: Path) -> dict[str, Episode]:
+    """Return its episodes by their instances, of which each was asked once."""
+    return {episode.instance_id: episode for episode in episodes_of(folder)}
+
+
 def newest_record(folder: Path) -> RunRecord:
     """Return the record of the last grading below a folder."""
     gradings = records.find_gradings(folder)

@@ -20,7 +20,7 @@ from tests.protocols.interview import PLUGIN, install, options, play
 from tests.quiz import medhelm
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
 from tests.shell import Shell
-from tests.stored import episodes_of, log_of
+from tests.stored import by_instance, episodes_of, log_of
 
 pytestmark = pytest.mark.slow
 
@@ -51,18 +51,13 @@ def interview(server: FaultServer, folder: Path, **more: Any) -> Any:
     )
 
 
-def stored(folder: Path) -> dict[str, Any]:
-    """Return the episodes of the only run, by instance."""
-    return {e.instance_id: e for e in episodes_of(folder)}
-
-
 def test_an_episode_is_all_calls_in_order_and_scored_by_the_packages_metric(tmp_path: Path) -> None:
     with serve_in_thread(play) as server:
         for _ in range(2):  # the second time nothing is sent
             results = interview(server, tmp_path)
             assert server.requests == 8 * TURNS * 3
             assert results.table("benchmarks")["score"].tolist() == [1.0]
-    episode = stored(tmp_path)["i0"]
+    episode = by_instance(tmp_path)["i0"]
     assert [(c.role, c.step) for c in episode.calls] == [
         (role, f"turn/{turn}")
         for turn in range(1, TURNS + 1)
@@ -127,7 +122,7 @@ def test_the_installed_package_is_proven_tabulated_and_shown_turn_by_turn(
     named = [
         sum(fact in episode.text for fact in episode.instance.references)
         / len(episode.instance.references)
-        for episode in stored(tmp_path / "results").values()
+        for episode in by_instance(tmp_path / "results").values()
     ]
     row = {"benchmark": "interview", "model": "openai/under-test", "interviews": 8}
     assert made == [row | {"named": sum(named) / 8}]
@@ -140,7 +135,7 @@ def test_the_installed_package_is_proven_tabulated_and_shown_turn_by_turn(
     (answers,) = [data_of(site, path.stem) for path in (site / "data").glob("answers-*.js")]
     spoken = [
         [[call.role, call.response.text] for call in episode.calls if call.role != "referee"]
-        for episode in stored(tmp_path / "results").values()
+        for episode in by_instance(tmp_path / "results").values()
     ]
     assert sorted(answer["turns"] for answer in answers) == sorted(spoken)
     ended = ["interviews", {"ending": "stopped", "turns": TURNS}]
@@ -173,7 +168,7 @@ def test_a_killed_run_goes_on_inside_its_episodes(tmp_path: Path, after: int) ->
         assert 0 < held < 8 * TURNS * 3
         medhelm(*options(server, tmp_path, model__max_concurrency=4))
         assert server.requests - before == 8 * TURNS * 3 - held
-    found = stored(tmp_path / "results")
+    found = by_instance(tmp_path / "results")
     assert {e.state["turns"] for e in found.values()} == {TURNS} and len(found) == 8
 
 
@@ -185,7 +180,7 @@ def test_a_budget_that_ends_in_the_middle_leaves_no_score_for_what_has_not_ended
             interview(server, tmp_path, budget_tokens=2500, max_concurrency=2)
         some = server.requests
         assert 0 < some < 8 * TURNS * 3
-        ended = stored(tmp_path)
+        ended = by_instance(tmp_path)
         assert all(e.ending == "stopped" for e in ended.values()) and len(ended) < 8
         results = interview(server, tmp_path)
         assert server.requests == 8 * TURNS * 3
@@ -199,7 +194,7 @@ def test_faults_change_no_score(tmp_path: Path) -> None:
     with serve_in_thread(play, faults) as server:
         interview(server, tmp_path / "with")
         assert server.faulted.total() > 0
-    without, with_faults = (stored(tmp_path / name) for name in ("without", "with"))
+    without, with_faults = (by_instance(tmp_path / name) for name in ("without", "with"))
     assert {k: (e.text, e.state) for k, e in without.items()} == {
         k: (e.text, e.state) for k, e in with_faults.items()
     }

@@ -22,7 +22,7 @@ from tests.benchmarks.encounters.stage_plugin import STAGE
 from tests.processes import asked, start
 from tests.quiz import medhelm
 from tests.server import FaultServer, Reply, serve_in_thread
-from tests.stored import episodes_of, log_of, newest_record
+from tests.stored import by_instance, episodes_of, log_of, newest_record
 
 pytestmark = pytest.mark.slow
 
@@ -162,7 +162,7 @@ def test_a_failed_patient_is_in_no_mean_and_a_clinician_in_prose_is(tmp_path: Pa
 
     with serve_in_thread(by_body=by_case) as server:
         run(server, tmp_path)
-    rows = {e.instance_id: e for e in episodes_of(tmp_path)}
+    rows = by_instance(tmp_path)
     assert rows["art0/scenario1"].ending == "clinician_unreadable"
     assert [c.attempt for c in rows["art0/scenario1"].calls] == [0, 1]  # it says the same again
     failed = rows["art1/scenario1"]
@@ -228,7 +228,7 @@ def test_a_clinician_that_floods_the_others_fails_itself(
 
     with serve_in_thread(by_body=by_case) as server:
         run(server, tmp_path, protocol=chosen, strategy=strategy)
-    rows = {e.instance_id: e for e in episodes_of(tmp_path)}
+    rows = by_instance(tmp_path)
     for name in ("art0/scenario0", "art0/scenario1", "art1/scenario0"):
         assert (rows[name].ending, rows[name].finish) == ("clinician_unreadable", "stop")
         assert len(rows[name].calls) == tries
