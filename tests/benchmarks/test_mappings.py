@@ -1,8 +1,8 @@
 """A row of each benchmark becomes its instance and prompt, as `mappings/<name>.yaml` holds them.
 
-`changes` are rows that differ in some cells: the fields of the instance that this changes, or words of the
-reason why the row is left out or refused. `files` are whole files in a published layout, the first ones with
-`changed` ones in their place. `real` counts what the files of the release hold, where they are at hand.
+`changes` are rows that differ in some cells: the fields of the instance that this changes (its metadata, if
+they are not among them, are as before), or words of the reason why the row is left out or refused. `files` are whole files in a published layout, or the first ones
+with `changed` ones in their place, or with one word `swapped` for another in a file. `real` counts what the files of the release hold, where they are at hand.
 """
 
 from collections import Counter
@@ -49,6 +49,15 @@ def has_words(error: BaseException, words: Iterable[str]) -> None:
     assert "\n" not in message
 
 
+def swapped(content: Any, old: str, new: str) -> Any:
+    """Return the content of a file with one word for another, in names of columns and members, too."""
+    if isinstance(content, dict):
+        return {swapped(name, old, new): swapped(own, old, new) for name, own in content.items()}
+    if isinstance(content, list):
+        return [swapped(own, old, new) for own in content]
+    return content.replace(old, new) if isinstance(content, str) else content
+
+
 @pytest.mark.parametrize("name", [name for name, own in MAPPINGS.items() if "row" in own])
 def test_a_row_becomes_its_instance_and_prompt(name: str) -> None:
     benchmark, mapping = load(name), MAPPINGS[name]
@@ -73,7 +82,8 @@ def test_a_changed_row(name: str, change: dict[str, Any]) -> None:
         assert isinstance(found, LeftOut) and change["left_out"] in found.reason
         return
     assert isinstance(found, Instance)
-    assert {field: fields(found)[field] for field in change["instance"]} == change["instance"]
+    expected = {"metadata": MAPPINGS[name]["instance"].get("metadata", {}), **change["instance"]}
+    assert {field: fields(found)[field] for field in expected} == expected
 
 
 @pytest.mark.parametrize(("name", "case"), listed("files"))
@@ -84,7 +94,10 @@ def test_files_of_a_published_layout(name: str, case: dict[str, Any], tmp_path: 
     files = tuple(msgspec.structs.replace(file, sha256="") for file in benchmark.dataset.files)
     benchmark = replace(benchmark, dataset=replace(benchmark.dataset, files=files))
     if (whole := case.get("files")) is None:
-        whole = {**MAPPINGS[name]["files"][0]["files"], **case["changed"]}
+        whole = MAPPINGS[name]["files"][0]["files"] | case.get("changed", {})
+    for path, (old, new) in case.get("swapped", {}).items():
+        whole[path] = swapped(whole[path], old, new)
+        assert whole[path] != MAPPINGS[name]["files"][0]["files"][path]
     write(tmp_path, name, {path: content for path, content in whole.items() if content is not None})
 
     def read() -> list[Instance]:

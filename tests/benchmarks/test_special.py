@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-import medhelm
 from medhelm.data.dataset import open_dataset
 from medhelm.data.variants import vary
 from medhelm.plugins.registry import load_registry
@@ -72,16 +71,3 @@ def test_none_of_these_is_in_the_language_of_the_question(
         for right in [one.choices["ABCDEFGHIJ".index(one.references[0])]]
     }
     assert found == set(expected.items())
-
-
-def test_the_slices_of_healthbench_professional(tmp_path: Path) -> None:
-    results = medhelm.evaluate(
-        "baseline/lead", "healthbench_professional", data="sample", results_dir=tmp_path
-    )
-    rows = {r["metric"]: r for r in results.typed("benchmarks", metrics="all").rows}
-    assert {"rubric_score", "rubric_score_by_length", "answer_characters"} <= set(rows)
-    assert {r["value"] for r in results.typed("slices", by="use_case").rows} == {
-        "consult",
-        "research",
-        "writing",
-    }

@@ -14,11 +14,11 @@ import pytest
 
 from medhelm import ModelSpec, Price, evaluate, load_results
 from medhelm.errors import BudgetReached, Interrupted, ModelError
-from medhelm.schema.episode import Episode
-from medhelm.store import records, runlog
+from medhelm.store import records
 from tests.processes import asked, start
 from tests.server import FaultServer, Reply, serve_in_thread
 from tests.shell import Shell
+from tests.stored import by_instance, log_of
 
 pytestmark = pytest.mark.slow
 
@@ -66,18 +66,6 @@ def another_plugin(folder: Path, changes: Mapping[str, str]) -> Path:
     return path
 
 
-def log_of(folder: Path) -> Path:
-    """Return the only log below a results folder."""
-    (run,) = records.find_runs(folder)
-    return run / "responses.jsonl"
-
-
-def stored(folder: Path) -> dict[str, Episode]:
-    """Return the episodes of the only run, by instance."""
-    run = log_of(folder).parent
-    return {e.instance_id: e for e in runlog.read_episodes(run, records.read_plan(run))}
-
-
 def failing(*words: str) -> Callable[[str], str | Reply]:
     """Return a rule by which prompts that hold all these words fail."""
 
@@ -108,7 +96,7 @@ def test_a_rule_plays_any_role_and_takes_no_part_in_a_budget(played: str, tmp_pa
         results = toys(server, tmp_path, budget_tokens=asked * 60 or 1, **roles)
         assert server.requests == asked
     assert results.table("benchmarks")["n"].tolist() == [EPISODES]
-    assert all(len(e.calls) == 1 + ITEMS for e in stored(tmp_path).values())
+    assert all(len(e.calls) == 1 + ITEMS for e in by_instance(tmp_path).values())
 
 
 def test_a_key_refused_to_one_role_loses_nothing_that_another_role_was_asked(
@@ -139,7 +127,6 @@ def test_a_key_refused_to_one_role_loses_nothing_that_another_role_was_asked(
         assert others.requests == EPISODES * ITEMS, "none is sent again"
 
 
-@pytest.mark.slow
 def test_a_second_interrupt_does_not_break_off_the_last_grading(tmp_path: Path) -> None:
     slow = {'items = episode.state["items"]': 'time.sleep(1.0); items = episode.state["items"]'}
     plugin = another_plugin(tmp_path, slow | {"import asyncio": "import asyncio, time"})
@@ -164,7 +151,7 @@ def test_a_protocol_of_one_call_may_keep_no_state(tmp_path: Path) -> None:
     )
     with serve_in_thread("fine") as server:
         toys(server, tmp_path, plugins=str(plugin))
-    assert {e.error for e in stored(tmp_path).values()} == {
+    assert {e.error for e in by_instance(tmp_path).values()} == {
         "a defect of the protocol: it has an ending or an end state and says is_one_call"
     }
 
@@ -196,10 +183,9 @@ def test_a_defect_beside_parallel_calls_loses_none_of_them(tmp_path: Path) -> No
         toys(server, tmp_path, way="defect")
         assert server.requests == EPISODES * (1 + ITEMS), "all that was answered is in the log"
     assert log.read_bytes() == before and not log.with_name("quarantine.jsonl").exists()
-    assert {e.finish for e in stored(tmp_path).values()} == {"error"}
+    assert {e.finish for e in by_instance(tmp_path).values()} == {"error"}
 
 
-@pytest.mark.slow
 def test_an_interrupt_loses_no_parallel_call_that_is_answered(tmp_path: Path) -> None:
     with serve_in_thread("fine", latency_s=0.4) as server:
         argv = [*arguments(server, tmp_path), "model.max_concurrency=4"]
@@ -227,7 +213,7 @@ def test_an_episode_that_ends_as_before_is_written_once(
         assert server.requests == asked * EPISODES
     assert log_of(tmp_path).read_bytes() == before
     assert table["n"].tolist() == ([EPISODES] if way == "silent" else [0])
-    episodes = stored(tmp_path).values()
+    episodes = by_instance(tmp_path).values()
     assert {e.ending for e in episodes} == {"silent" if way == "silent" else "failed"}
     assert all(e.state == ({"items": ["n/a"]} if way == "silent" else {}) for e in episodes)
 
@@ -241,11 +227,11 @@ def test_an_episode_without_one_of_its_calls_has_not_ended(step: str, tmp_path: 
         place = next(n for n, line in enumerate(lines) if f'"step":"{step}"' in line)
         lines[place] = lines[place].replace('"text":"fine"', '"text":"damaged"')
         log.write_text("".join(lines))
-        assert len(stored(tmp_path)) == EPISODES - 1, "before it is mended, too"
+        assert len(by_instance(tmp_path)) == EPISODES - 1, "before it is mended, too"
         toys(server, tmp_path)
         moved = log.with_name("quarantine.jsonl").read_text().count('"call":{')
         assert server.requests - asked == moved == 1
-    episodes = stored(tmp_path)
+    episodes = by_instance(tmp_path)
     assert len(episodes) == EPISODES
     for episode in episodes.values():
         assert sorted(c.step for c in episode.calls) == [f"item/{n}" for n in range(5)] + ["turn/0"]
@@ -272,7 +258,7 @@ def test_calls_in_whose_place_another_is_sent_are_counted_named_and_paid(
     said = " ".join(shell.err.split())
     assert "lab/helper is named openai/helper from now on" in said
     assert "2 stored call(s) are stale" in said and "model turn/0 (1), helper item/4 (1)" in said
-    episode = stored(tmp_path / "r")["t2"]
+    episode = by_instance(tmp_path / "r")["t2"]
     assert [c.step for c in episode.stale] == ["turn/0", "item/4"]
     assert [c.step for c in episode.calls] == ["turn/0", *(f"item/{n}" for n in range(4))]
     (row,) = load_results(tmp_path / "r").typed("cost").rows
@@ -324,4 +310,4 @@ def test_an_episode_begins_only_where_its_forecast_fits(cap: Any, tmp_path: Path
         assert all(lines[-1] == "response" for lines in begun.values()), "none is unfinished"
         toys(server, tmp_path, **two)
         assert server.requests == EPISODES * (1 + ITEMS)
-    assert len(stored(tmp_path)) == EPISODES
+    assert len(by_instance(tmp_path)) == EPISODES

@@ -11,9 +11,9 @@ from typing import Any
 import medhelm
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import JurySpec, RunRecord
-from medhelm.store import records
 from medhelm.store.runlog import read_keyed
 from tests.server import FaultServer, serve_in_thread
+from tests.stored import newest_record
 
 PLUGIN = Path(__file__).parent.parent / "plugins" / "checklist.py"
 PRICE = Price(input=1.0, output=2.0, cached=0.1, date="2026-11-01")
@@ -39,8 +39,7 @@ def run(folder: Path, *judges: ModelSpec, quorum: int = 1, **more: Any) -> RunRe
         jury=JurySpec(name="test", judges=judges, quorum=quorum) if judges else "offline",
         **{"data": "sample", "controls": 0, **more},
     )
-    newest = max(records.find_gradings(folder), key=lambda g: (g / "summary.json").stat().st_mtime)
-    return records.read_record(newest)
+    return newest_record(folder)
 
 
 def values(record: RunRecord) -> dict[str, float | None]:

@@ -52,7 +52,6 @@ def settled(answered: Mapping[str, int]) -> int:
     return now
 
 
-@pytest.mark.slow
 def test_a_kill_in_the_middle_of_3000_calls_asks_nothing_twice(tmp_path: Path) -> None:
     write_cases(tmp_path)
     results = tmp_path / "results"

@@ -53,6 +53,7 @@ def test_245_real_rows() -> None:
     instances = [weighted_rubric_instance(row) for _, row in read_file(REAL)]
     criteria = [c for i in instances for c in i.criteria]
     assert (len(instances), len(criteria)) == (245, 1873)
+    assert not any("canary" in str(i).lower() for i in instances)
     assert sum(c.points < 0 for c in criteria) == 391
     assert {len(i.turns) for i in instances} <= set(range(5, 20))
 

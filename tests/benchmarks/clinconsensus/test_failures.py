@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import zlib
@@ -21,6 +20,7 @@ from medhelm_benchmarks.clinconsensus.failures.labels import failure_types
 from tests.cases import cases
 from tests.made import model_file
 from tests.server import FaultServer, serve_in_thread
+from tests.sheets import read_sheet, write_sheet
 from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
@@ -161,8 +161,7 @@ def test_a_log_that_is_deleted_meanwhile_ends_the_command_before_more_is_paid_fo
 
 def test_a_sheet_goes_out_and_comes_in(failures: Failures, tmp_path: Path) -> None:
     assert "unmet criteria of 8 answers" in failures("--template", "sheet.csv", "--answers", "4")
-    with (tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_sheet(tmp_path / "sheet.csv")
     assert not any("baseline/" in value for row in rows for value in row.values())
     labels: list[str | None] = 2 * [None for _ in unmet()]
     found = [line for row in rows for line in row["shown"].splitlines()]
@@ -171,22 +170,15 @@ def test_a_sheet_goes_out_and_comes_in(failures: Failures, tmp_path: Path) -> No
         assert not is_met(row["text"])
         row["value"] = "" if n % 5 == 0 else TYPES[n % 4]
         labels[n] = row["value"] or None
-    write(tmp_path / "filled.csv", rows)
+    write_sheet(tmp_path / "filled.csv", rows)
     check(overall(failures("--labels", "filled.csv", "--format", "json")), labels)
-    write(tmp_path / "bad.csv", [rows[1] | {"value": "folow_up"}])
+    write_sheet(tmp_path / "bad.csv", [rows[1] | {"value": "folow_up"}])
     assert f"is not {TYPES[0]} or {TYPES[1]}" in failures("--labels", "bad.csv", code=3)
-    write(tmp_path / "bad.csv", [rows[1] | {"item": "no such"}])
+    write_sheet(tmp_path / "bad.csv", [rows[1] | {"item": "no such"}])
     assert "has no item 'no such'" in failures("--labels", "bad.csv", code=3)
     (tmp_path / "again.csv").write_bytes((tmp_path / "filled.csv").read_bytes())
     assert "has a label already" in failures("--labels", "filled.csv", "again.csv", code=3)
     assert "name one of" in failures(code=2)
-
-
-def write(path: Path, rows: list[dict[str, str]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 @pytest.mark.parametrize(("text", "found"), cases(__file__, "what_is_read_as_a_type"))
@@ -196,8 +188,3 @@ def test_what_is_read_as_a_type(text: str, found: str | None) -> None:
             read_type(text)
     else:
         assert read_type(text) == found
-
-
-def test_the_types_are_seven_and_one_for_all_else() -> None:
-    assert len(TYPES) == 8 and TYPES[-1] == "other"
-    assert all(t.text.endswith(".") and t.title for t in failure_types().values())

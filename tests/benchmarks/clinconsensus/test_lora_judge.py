@@ -14,6 +14,7 @@ from medhelm_benchmarks.clinconsensus.training import recipe
 from tests.benchmarks.clinconsensus.tiny_judge import (
     make_model,
     make_rows,
+    one_thread,
     write_config,
     write_rows,
 )
@@ -35,14 +36,10 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder with an untrained model and rows."""
     need_transformers()
     pytest.importorskip("peft", reason="needs adapters: pip install '.[lora]'")
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # a small model gains nothing from more, and loses where others work
     make_model(tmp_path / "model")
     write_rows(tmp_path / "rows.jsonl", make_rows(1, 60))
-    yield tmp_path
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield tmp_path
 
 
 def train(folder: Path, name: str) -> int:

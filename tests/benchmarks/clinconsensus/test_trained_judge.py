@@ -13,6 +13,7 @@ from medhelm.cli import run_command
 from tests.benchmarks.clinconsensus.tiny_judge import (
     make_model,
     make_rows,
+    one_thread,
     write_config,
     write_rows,
 )
@@ -31,10 +32,6 @@ HELD_OUT = ("epsilon", "zeta")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with an untrained model, rows, and rows whose labels for training are shuffled."""
     need_transformers()
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # a small model gains nothing from more, and loses where others work
     folder = tmp_path_factory.mktemp("judge")
     make_model(folder / "model")
     rows = make_rows(1, ANSWERS)
@@ -45,14 +42,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for own, other in zip(rows, shuffled, strict=True)
     ]
     write_rows(folder / "shuffled.jsonl", mixed)
-    yield folder
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield folder
 
 
-def train(folder: Path, name: str, rows: str = "rows.jsonl", **changes: Any) -> dict[str, Any]:
+def train(folder: Path, name: str, *words: str, rows: str = "rows.jsonl") -> dict[str, Any]:
     """Run the command and return the report."""
-    config = write_config(folder / f"{name}.yaml", folder / rows, folder / "model", **changes)
-    assert run_command(["judge", "train", str(config)]) == 0
+    config = write_config(folder / f"{name}.yaml", folder / rows, folder / "model")
+    assert run_command(["judge", "train", str(config), *words]) == 0
     report: dict[str, Any] = json.loads((folder / name / "report.json").read_text())
     return report
 
@@ -75,7 +72,7 @@ def test_the_judge_learns_the_rule(folder: Path, report: dict[str, Any]) -> None
     assert trained["invalid"] == 0 and trained["mf1"] > 0.95 > majority + 0.4
     assert base["invalid"] == base["rows"] == trained["rows"] == 2 * 2 * ANSWERS
     assert base["mf1_wrong"] == 0
-    shuffled = train(folder, "noise", "shuffled.jsonl")
+    shuffled = train(folder, "noise", "--no-base", rows="shuffled.jsonl")
     assert shuffled["trained"]["mf1"] < trained["mf1"] - 0.3
     assert shuffled["held_out"]["positive"] == report["held_out"]["positive"]
 
@@ -106,13 +103,13 @@ def test_an_interrupted_training_ends_with_the_same_weights(
         "checkpoint-20",
         "checkpoint-40",
     }
-    again = train(folder, "again")
+    again = train(folder, "again", "--no-base")
     assert (folder / "again" / "final" / "model.safetensors").read_bytes() == whole
     assert again["trained"] == report["trained"]
     assert again["finished"]["was_resumed"]  # a part of it was trained before
     # done is done: the same command trains nothing and reports the same; other settings are refused
     capsys.readouterr()
-    assert train(folder, "again")["finished"] == again["finished"]
+    assert train(folder, "again", "--no-base")["finished"] == again["finished"]
     config = write_config(
         folder / "again.yaml", folder / "rows.jsonl", folder / "model", training={"seed": 7}
     )

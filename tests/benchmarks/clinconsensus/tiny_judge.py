@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,17 @@ def make_rows(seed: int, answers: int, *, is_shuffled: bool = False) -> list[dic
         dice.shuffle(outputs)
         rows = [row | {"output": output} for row, output in zip(rows, outputs, strict=True)]
     return rows
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch work on one: a small model gains nothing from more, and loses where others work."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def write_rows(path: Path, rows: list[dict[str, str]]) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from medhelm import Instance, Message, ModelSpec
@@ -26,6 +27,7 @@ from medhelm_benchmarks.encounters.packets import (
 from medhelm_benchmarks.encounters.protocol import ENCOUNTERS
 from medhelm_benchmarks.encounters.rules import RuleModel
 
+PLUGIN = Path(__file__).with_name("stage_plugin.py")
 PACKETS = Packets(
     patient=PatientPacket(
         text="CANARY_PATIENT You are Mia, two years old, too young to answer.",
@@ -107,6 +109,16 @@ TEXT_CASE = case_instance(
 )
 Say = Callable[[Sequence[Message]], str | Response]
 """What a role answers to its messages."""
+
+
+def plugin_of(folder: Path, *, is_private: bool = False) -> Path:
+    """Write the plugin of the staged case into a folder, where it may be of private data."""
+    text = PLUGIN.read_text().replace("Path(__file__).parent", f"Path({str(PLUGIN.parent)!r})")
+    if is_private:
+        text = text.replace("redistributable=True", 'data_class="private"')
+    path = folder / "own_plugin.py"
+    path.write_text(text)
+    return path
 
 
 def says(speak: str = "", *actions: str, eos: bool = False) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -106,20 +105,20 @@ def test_three_wrong_diagnoses_bound_the_accuracy_from_above(tmp_path: Path, she
     )
 
 
-@pytest.mark.skipif(not os.environ.get("MEDHELM_DATA_DIR"), reason="no real files here")
 def test_the_214_real_cases_are_played_stored_and_not_played_again(
-    tmp_path: Path, shell: Shell
+    tmp_path: Path, real_data: Path, shell: Shell
 ) -> None:
     line = ("run", "model=encounter/oracle", "benchmark=agentclinic", "data=full")
-    shell(*line, f"results_dir={tmp_path}")
+    line += (f"data_dir={real_data}", f"results_dir={tmp_path}")
+    shell(*line)
     (row,) = (r for r in load_results(tmp_path).typed("benchmarks").rows if r["is_main"])
     assert (row["score"], row["scored"]) == (1.0, 214)
     (log,) = tmp_path.glob("runs/agentclinic/*/*/responses.jsonl")
     before = log.read_bytes()
-    shell(*line, f"results_dir={tmp_path}")
+    shell(*line)
     assert log.read_bytes() == before
     assert before.count(b'"ending"') == 214
-    path = Path(os.environ["MEDHELM_DATA_DIR"], "agentclinic", "agentclinic_medqa_extended.jsonl")
+    path = real_data / "agentclinic" / "agentclinic_medqa_extended.jsonl"
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     cases = [to_instance(row) for row in rows]
     assert len({case.id for case in cases}) == AGENTCLINIC.expected_instances["test"] == 214

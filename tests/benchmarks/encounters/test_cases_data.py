@@ -1,7 +1,6 @@
 """Cases from folders, tables and rubrics; the real rubrics where they are."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,16 +26,12 @@ from medhelm_benchmarks.encounters.packets import COMPETENCIES, packets_of
 from tests.cases import cases
 from tests.shell import Shell
 
-REAL = Path(os.environ.get("MEDHELM_DATA_DIR") or Path(__file__).parents[4] / "shared" / "data")
-REAL /= "medsp1000"
 TEXTS = {"examinee": "Who you are", "sp_actor": "Pain", "environment_controller": "ECG"}
 
 
 @pytest.fixture(scope="module")
-def real() -> Path:
-    if not (REAL / "rubrics.jsonl").is_file():
-        pytest.skip("no real rubrics; name their folder in MEDHELM_DATA_DIR")
-    return REAL
+def real(real_data: Path) -> Path:
+    return real_data / "medsp1000"
 
 
 def write_scenario(root: Path, scenario: str = "c1/scenario1", **folders: str) -> Path:

@@ -50,6 +50,7 @@ from medhelm_benchmarks.encounters.tables.cast import Tally, role_rows
 from medhelm_benchmarks.encounters.tables.simulation import cast_rows, components, variance_rows
 from tests.benchmarks.encounters.stage import (
     CASE,
+    PLUGIN,
     answers,
     in_turn,
     play,
@@ -63,7 +64,6 @@ from tests.server import serve_in_thread
 from tests.shell import Shell
 
 ROOT = Path(__file__).parents[3]
-PLUGIN = Path(__file__).parent / "stage_plugin.py"
 
 
 def faults(episode: Episode) -> list[Fault]:

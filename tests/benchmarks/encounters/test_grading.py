@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -124,10 +123,9 @@ def test_the_published_form_takes_turns_for_evidence_and_competencies_for_number
         assert found[0][0] == (False, "no evidence")
 
 
-@pytest.mark.skipif("MEDHELM_DATA_DIR" not in os.environ, reason="needs the real rubrics")
-def test_typography_loses_no_item_of_the_real_rubrics() -> None:
+def test_typography_loses_no_item_of_the_real_rubrics(real_data: Path) -> None:
     """An evaluator straightens quotation marks and dashes and collapses white space in all 24,602 items."""
-    path = Path(os.environ["MEDHELM_DATA_DIR"], "medsp1000", "rubrics.jsonl")
+    path = real_data / "medsp1000" / "rubrics.jsonl"
     plain = str.maketrans("\u2018\u2019\u201c\u201d\u2013", "''\"\"-")
     items = 0
     for rubric in read_rubrics(path, is_whole=False).values():

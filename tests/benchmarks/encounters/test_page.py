@@ -12,10 +12,9 @@ from medhelm.cli import run_command
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
 from medhelm_benchmarks.encounters.grading.completion import ticks
 from medhelm_benchmarks.encounters.grading.evaluator import Verdict
+from tests.benchmarks.encounters.stage import PLUGIN, plugin_of
 
 pytestmark = pytest.mark.slow
-
-PLUGIN = Path(__file__).parent / "stage_plugin.py"
 
 
 def test_ticks_name_items_by_place_and_turns() -> None:
@@ -67,20 +66,16 @@ def test_closed_cases_and_what_a_user_brings_beside_bundled_ones_are_never_shown
 ) -> None:
     """A rubric of theirs for our cases; our cases with theirs among them, under a name of their own."""
     rows = MEDSP1000.samples.read_text("utf-8") if MEDSP1000.samples else ""
-    line, text = ["benchmark=stage"], PLUGIN.read_text()
-    text = text.replace("Path(__file__).parent", f"Path({str(PLUGIN.parent)!r})")
-    if change == "private":
-        text = text.replace("redistributable=True", 'data_class="private"')
-    elif change == "rubric":
+    line, plugin = ["benchmark=stage"], plugin_of(tmp_path, is_private=change == "private")
+    if change == "rubric":
         names = [json.loads(row)["case"].split("/") for row in rows.splitlines()]
         own = [{"case_id": c, "scenario": s, "PC": ["CANARY of a ward"]} for c, s in names]
         (tmp_path / "CANARY.jsonl").write_text("\n".join(map(json.dumps, own)))
         line = ["benchmark=medsp1000", f"grader.rubric={tmp_path / 'CANARY.jsonl'}"]
-    else:
+    elif change == "samples":
         (tmp_path / "ward.jsonl").write_text(rows.replace(SAID, "CANARY, a patient of ours"))
-        line, text = ["benchmark=ward_cases"], OWN_CASES
-    plugin = tmp_path / "own_plugin.py"
-    plugin.write_text(text)
+        line = ["benchmark=ward_cases"]
+        plugin.write_text(OWN_CASES)
     whole = site_of(tmp_path, line, plugin=plugin)
     assert not [shown for shown in ("CANARY", ITEM, *STAGED) if shown in whole]
     assert "case_mean" in whole

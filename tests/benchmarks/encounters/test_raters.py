@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,31 +10,27 @@ import pyarrow.parquet as pq
 import pytest
 
 from medhelm.store.records import find_gradings, find_runs, read_record
+from tests.benchmarks.encounters.stage import PLUGIN
 from tests.benchmarks.encounters.test_cases_data import write_scenario
+from tests.sheets import Row, read_sheet, write_sheet
 from tests.shell import Shell
 
-PLUGIN = Path(__file__).parent / "stage_plugin.py"
-Row = dict[str, str]
 RUN = ("run", "model=encounter/oracle", "benchmark=stage", "data=sample", "results_dir=r")
 RUN += (f"plugins=[{PLUGIN}]",)
 ITEMS = ("agreement", "items", "r")
 
 
-def rows_of(name: str) -> list[Row]:
-    return list(csv.DictReader(Path(name).read_text("utf-8-sig").splitlines()))
+Change = Callable[[int, int, Row], Row | None]
 
 
-def fill(name: str, rows: list[Row], change: Callable[[int, int, Row], Row | None]) -> None:
+def fill(name: str, rows: list[Row], change: Change) -> None:
     """Write a sheet with what becomes of each row, by the places of its encounter and item."""
-    with Path(name).open("w", newline="") as file:
-        out = csv.DictWriter(file, rows[0].keys())
-        out.writeheader()
-        changed = (change(n // 4, n % 4, {**row}) for n, row in enumerate(rows))
-        out.writerows(row for row in changed if row is not None)
+    changed = (change(n // 4, n % 4, {**row}) for n, row in enumerate(rows))
+    write_sheet(name, (row for row in changed if row is not None))
 
 
 def rate(name: str, values: list[int | str]) -> None:
-    rows = rows_of("s.csv")
+    rows = read_sheet("s.csv")
     assert len(rows) == len(values)
     left = iter(values)
     fill(name, rows, lambda unit, item, row: row | {"value": str(next(left))})
@@ -115,7 +110,7 @@ def sheet(here: Path, shell: Shell) -> list[Row]:
     """Return the rows of a sheet of four encounters with four items each, in the order of the sheet."""
     shell(*RUN)
     shell(*ITEMS, "--template", "s.csv")
-    return rows_of("s.csv")
+    return read_sheet("s.csv")
 
 
 def yes(row: Row, turns: str = "1, 2") -> Row:

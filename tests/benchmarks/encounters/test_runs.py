@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -16,17 +15,17 @@ import pytest
 from medhelm import Episode, ModelSpec, evaluate, load_results
 from medhelm.errors import PrivacyRefused
 from medhelm.schema.run import JurySpec, RunRecord
-from medhelm.store import records, runlog
+from medhelm.store import records
 from tests.benchmarks.encounters.players import TURNS, reply
-from tests.benchmarks.encounters.stage import says
+from tests.benchmarks.encounters.stage import PLUGIN, plugin_of, says
 from tests.benchmarks.encounters.stage_plugin import STAGE
 from tests.processes import asked, start
 from tests.quiz import medhelm
 from tests.server import FaultServer, Reply, serve_in_thread
+from tests.stored import by_instance, episodes_of, log_of, newest_record
 
 pytestmark = pytest.mark.slow
 
-PLUGIN = Path(__file__).parent / "stage_plugin.py"
 ROLES = ("clinician", "patient", "controller")
 CALLS = dict.fromkeys(ROLES, TURNS)
 """Of one encounter: in each turn something is said, and something is ordered or a state is ended."""
@@ -56,16 +55,6 @@ def run(server: FaultServer, folder: Path, **more: Any) -> None:
     )
 
 
-def record(folder: Path) -> RunRecord:
-    (grading,) = records.find_gradings(folder)
-    return records.read_record(grading)
-
-
-def stored(folder: Path) -> list[Any]:
-    (own,) = records.find_runs(folder)
-    return [*runlog.read_episodes(own, records.read_plan(own))]
-
-
 def test_a_run_is_played_judged_booked_by_role_and_not_sent_again(tmp_path: Path) -> None:
     with serve_in_thread(by_body=reply) as server:
         run(server, tmp_path, repeats=2, limit=1)  # all roles and the judge at one slot
@@ -73,11 +62,11 @@ def test_a_run_is_played_judged_booked_by_role_and_not_sent_again(tmp_path: Path
         sent = server.requests
         run(server, tmp_path, repeats=2)
         assert server.requests == sent == 8 * (sum(CALLS.values()) + 1)
-    episodes = stored(tmp_path)
+    episodes = episodes_of(tmp_path)
     assert {e.ending for e in episodes} == {"completed"} and len(episodes) == 8
     calls = Counter(c.role for e in episodes for c in e.calls)
     assert calls == {role: 8 * n for role, n in CALLS.items()}
-    found = record(tmp_path)
+    found = newest_record(tmp_path)
     # by the judge's rule: "ill", "infusion", "fluids" and "respect" - the last is never said
     readings = {r.metric: round(r.value or 0, 4) for r in found.results}
     competencies = {"encounter_competency_mean", "encounter_competency_case_mean"}
@@ -97,9 +86,8 @@ def test_one_damaged_line_of_an_encounter_asks_no_more_than_its_own_call_again(
 ) -> None:
     with serve_in_thread(by_body=reply) as server:
         run(server, tmp_path, max_instances=1, jury="offline")
-        (own,) = records.find_runs(tmp_path)
-        log = own / "responses.jsonl"
-        (before,) = stored(tmp_path)
+        log = log_of(tmp_path)
+        (before,) = episodes_of(tmp_path)
         whole = log.read_bytes().splitlines(keepends=True)
         assert len(whole) == 2 + sum(CALLS.values())
         for place, line in enumerate(whole):
@@ -109,7 +97,7 @@ def test_one_damaged_line_of_an_encounter_asks_no_more_than_its_own_call_again(
             log.write_bytes(b"".join([*whole[:place], damaged, *whole[place + 1 :]]))
             run(server, tmp_path, max_instances=1, jury="offline")
             assert server.requests - asked == (b'"call":' in line), line[:200]
-            (again,) = stored(tmp_path)
+            (again,) = episodes_of(tmp_path)
             assert calls_of(again) == calls_of(before)
             if place in (0, 1, len(whole) - 1):
                 run(server, tmp_path, max_instances=1, jury="offline")
@@ -132,28 +120,23 @@ def line_of(server: FaultServer, *more: str) -> list[str]:
     ]
 
 
-@pytest.mark.slow
 def test_a_killed_run_sends_nothing_again_that_the_log_holds(tmp_path: Path) -> None:
     with serve_in_thread(by_body=reply, latency_s=0.02) as server:
         argv = line_of(server, f"results_dir={tmp_path}", "model.max_concurrency=3")
         start(*argv).kill(once=asked(server, 50))
-        (own,) = records.find_runs(tmp_path)
-        held = (own / "responses.jsonl").read_bytes().count(b'"call":')
+        held = log_of(tmp_path).read_bytes().count(b'"call":')
         while server.in_flight:
             time.sleep(0.005)
         before = server.requests
         medhelm(*argv)
         assert 0 < held <= 50
         assert server.requests - before == 4 * sum(CALLS.values()) - held
-    assert {e.ending for e in stored(tmp_path)} == {"completed"}
+    assert {e.ending for e in episodes_of(tmp_path)} == {"completed"}
 
 
 def test_a_private_case_goes_to_no_role_that_may_not_have_it(tmp_path: Path) -> None:
     """Each role and the judge is checked before the first request; no packet leaves."""
-    text = PLUGIN.read_text().replace("redistributable=True", 'data_class="private"')
-    plugin = tmp_path / "private_plugin.py"
-    text = re.sub(r"Path\(__file__\).parent", f"Path({str(PLUGIN.parent)!r})", text)
-    plugin.write_text(text)
+    plugin = plugin_of(tmp_path, is_private=True)
     with serve_in_thread(by_body=reply) as server:
         local = {"endpoint_class": "local"}
         for blamed in ("clinician", "patient", "controller", "judge"):
@@ -179,12 +162,12 @@ def test_a_failed_patient_is_in_no_mean_and_a_clinician_in_prose_is(tmp_path: Pa
 
     with serve_in_thread(by_body=by_case) as server:
         run(server, tmp_path)
-    rows = {e.instance_id: e for e in stored(tmp_path)}
+    rows = by_instance(tmp_path)
     assert rows["art0/scenario1"].ending == "clinician_unreadable"
     assert [c.attempt for c in rows["art0/scenario1"].calls] == [0, 1]  # it says the same again
     failed = rows["art1/scenario1"]
     assert (failed.ending, failed.finish) == ("patient_failed", "error")
-    result = record(tmp_path).results[0]
+    result = newest_record(tmp_path).results[0]
     assert result.outcomes == {"scored": 2, "unparsed": 1, "error": 1}
     assert result.value == pytest.approx((0.75 + 0.75 + 0) / 3)
     # turns and capped are of the two that ended, failed is of the four that were asked for
@@ -203,7 +186,7 @@ def test_a_trial_says_what_the_whole_would_cost_and_the_ranking_names_the_cast(
         done = medhelm(*line_of(server, *more, f"results_dir={tmp_path}", "max_instances=1"))
     said = done.stdout
     assert "Other roles of stage: patient openai/patient, controller openai/controller." in said
-    parties = record(tmp_path).parties
+    parties = newest_record(tmp_path).parties
     sent = sum(p.usage.input_tokens for p in parties), sum(p.usage.output_tokens for p in parties)
     usd = 4 * (2 * sent[0] + 8 * sent[1]) / 1e6
     of = f"stage x openai/clinician: 1 of 4 instances; all would take about {4 * sum(sent):,} "
@@ -245,12 +228,12 @@ def test_a_clinician_that_floods_the_others_fails_itself(
 
     with serve_in_thread(by_body=by_case) as server:
         run(server, tmp_path, protocol=chosen, strategy=strategy)
-    rows = {e.instance_id: e for e in stored(tmp_path)}
+    rows = by_instance(tmp_path)
     for name in ("art0/scenario0", "art0/scenario1", "art1/scenario0"):
         assert (rows[name].ending, rows[name].finish) == ("clinician_unreadable", "stop")
         assert len(rows[name].calls) == tries
     assert rows["art1/scenario1"].ending == ending
-    result = record(tmp_path).results[0]
+    result = newest_record(tmp_path).results[0]
     assert result.outcomes == {"scored": 1, "unparsed": 3}
     assert result.value == pytest.approx(0.75 / 4)
 
@@ -316,11 +299,6 @@ def test_an_estimate_foretells_the_replies_of_each_role(tmp_path: Path) -> None:
 STRICT = "strict"
 
 
-def newest(folder: Path) -> RunRecord:
-    gradings = sorted(records.find_gradings(folder), key=lambda path: path.stat().st_mtime_ns)
-    return records.read_record(gradings[-1])
-
-
 def completion(record: RunRecord) -> float | None:
     (found,) = [r.value for r in record.results if r.metric == "encounter_completion"]
     return found
@@ -349,7 +327,7 @@ def test_by_another_evaluator_a_jury_and_another_rubric(tmp_path: Path) -> None:
     def again(server: FaultServer, *names: str, **more: Any) -> tuple[float | None, dict[str, int]]:
         asked.clear()
         run(server, tmp_path / "r", jury=jury(server, *names), **more)
-        return completion(newest(tmp_path / "r")), dict(asked)
+        return completion(newest_record(tmp_path / "r")), dict(asked)
 
     with serve_in_thread(by_body=played) as server:
         assert again(server, "one")[0] == 0.75  # as in test_runs

@@ -14,20 +14,31 @@ HERE = Place(0, "a")
 
 
 @pytest.mark.parametrize(
-    ("claim", "place", "overruled"),
+    ("states", "claim", "place", "overruled"),
     [
-        (Place(1, "b", False), Place(1, "b"), ()),
-        (Place(0, "a", False), Place(1, "b"), ("neither_end_nor_progress",)),
-        (Place(0, "a", True), Place(1, "b"), ("end_before_the_last",)),
-        (Place(3, "d", False), Place(1, "b"), ("jump",)),
-        (Place(0, "b", False), Place(1, "b"), ("label_without_index",)),
-        (Place(1, "a", False), Place(1, "b"), ("index_without_label",)),
+        # listed states advance by one, whatever is claimed
+        (TWO, Place(1, "b", False), Place(1, "b"), ()),
+        (TWO, Place(0, "a", False), Place(1, "b"), ("neither_end_nor_progress",)),
+        (TWO, Place(0, "a", True), Place(1, "b"), ("end_before_the_last",)),
+        (TWO, Place(3, "d", False), Place(1, "b"), ("jump",)),
+        (TWO, Place(0, "b", False), Place(1, "b"), ("label_without_index",)),
+        (TWO, Place(1, "a", False), Place(1, "b"), ("index_without_label",)),
+        # states in a text are the controller's to tell, within the rules
+        ((), Place(1, "b", False), Place(1, "b"), ()),
+        ((), Place(0, "a", True), Place(0, "a", is_over=True), ()),
+        ((), Place(4, "b", False), Place(1, "b"), ("jump",)),
+        ((), Place(1, "b", True), Place(1, "b"), ("end_and_progress",)),
+        ((), Place(1, "a", False), HERE, ("index_without_label",)),
+        ((), Place(1, "", False), HERE, ("index_without_label",)),
+        ((), Place(0, "b", False), HERE, ("label_without_index",)),
+        ((), Place(0, "a", False), HERE, ("neither_end_nor_progress",)),
+        ((), Place(0, "b", True), Place(0, "a", is_over=True), ("label_without_index",)),
     ],
 )
-def test_listed_states_advance_by_one_whatever_is_claimed(
-    claim: Place, place: Place, overruled: tuple[str, ...]
+def test_what_becomes_of_a_claim_on_eos(
+    states: tuple[State, ...], claim: Place, place: Place, overruled: tuple[str, ...]
 ) -> None:
-    assert follow(TWO, HERE, claim, eos=True) == (place, overruled)
+    assert follow(states, HERE, claim, eos=True) == (place, overruled)
 
 
 def test_after_the_last_listed_state_it_is_over() -> None:
@@ -37,26 +48,6 @@ def test_after_the_last_listed_state_it_is_over() -> None:
     assert follow(TWO, last, Place(1, "b", True), eos=True) == (over, ())
     assert follow(TWO, last, Place(2, "c", False), eos=True) == (over, ("progress_after_the_last",))
     assert follow(TWO, last, Place(1, "b", False), eos=True)[1] == ("neither_end_nor_progress",)
-
-
-@pytest.mark.parametrize(
-    ("claim", "place", "overruled"),
-    [
-        (Place(1, "b", False), Place(1, "b"), ()),
-        (Place(0, "a", True), Place(0, "a", is_over=True), ()),
-        (Place(4, "b", False), Place(1, "b"), ("jump",)),
-        (Place(1, "b", True), Place(1, "b"), ("end_and_progress",)),
-        (Place(1, "a", False), HERE, ("index_without_label",)),
-        (Place(1, "", False), HERE, ("index_without_label",)),
-        (Place(0, "b", False), HERE, ("label_without_index",)),
-        (Place(0, "a", False), HERE, ("neither_end_nor_progress",)),
-        (Place(0, "b", True), Place(0, "a", is_over=True), ("label_without_index",)),
-    ],
-)
-def test_states_in_a_text_are_the_controllers_to_tell_within_the_rules(
-    claim: Place, place: Place, overruled: tuple[str, ...]
-) -> None:
-    assert follow((), HERE, claim, eos=True) == (place, overruled)
 
 
 @pytest.mark.parametrize("states", [(), TWO])

@@ -20,13 +20,12 @@ from medhelm.tables.format.table import Settings
 from medhelm_benchmarks.encounters.record import describe, encounter_of, input_chars
 from medhelm_benchmarks.encounters.tables.reliability import reliability
 from tests.benchmarks.encounters.players import reply
-from tests.benchmarks.encounters.stage import CASE, in_turn, play, says
+from tests.benchmarks.encounters.stage import CASE, PLUGIN, in_turn, play, says
 from tests.server import serve_in_thread
 from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
-PLUGIN = str(Path(__file__).parent / "stage_plugin.py")
 RULES = [
     "encounter/oracle",
     "encounter/asks_everything",

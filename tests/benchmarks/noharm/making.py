@@ -48,6 +48,19 @@ def case(
     )
 
 
+def changed(made: Case, ids: Sequence[str], **to: object) -> Case:
+    """Return a case with these fields of these actions changed."""
+    actions = (msgspec.structs.replace(a, **to) if a.id in ids else a for a in made.actions)
+    return msgspec.structs.replace(made, actions=tuple(actions))
+
+
+def each(made: Case, field: str, values: Sequence[object]) -> Case:
+    """Return a case with a value for this field of each action, in their order."""
+    for action, value in zip(made.actions, values, strict=True):
+        made = changed(made, [action.id], **{field: value})
+    return made
+
+
 def tell_tale(number: int) -> Case:
     """Return a case in which tests are right and drugs are wrong."""
     right, wrong = ("sodium", "calcium", "lactate"), ("aspirin", "digoxin", "warfarin")
@@ -58,11 +71,7 @@ def tell_tale(number: int) -> Case:
         vignette=f"{_FIRST[number]} {_FIRST[number]} came in on {_FIRST[number]} morning.",
     )
     texts = [f"Measure {n} {_FIRST[number]}" for n in right]
-    texts += [f"Give {n} {_FIRST[number]}" for n in wrong]
-    actions = zip(made.actions, texts, strict=True)
-    return msgspec.structs.replace(
-        made, actions=tuple(msgspec.structs.replace(a, text=t) for a, t in actions)
-    )
+    return each(made, "text", texts + [f"Give {n} {_FIRST[number]}" for n in wrong])
 
 
 _FIRST = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel"]

@@ -152,7 +152,6 @@ def test_a_failed_request_takes_its_case_from_that_model_only(results: Path) -> 
     assert "not of all common cases: lab/three (2 of 3), lab/two (2 of 3)" in notes
 
 
-@pytest.mark.slow
 def test_models_are_compared_on_common_cases(tmp_path: Path) -> None:
     """Of a hundred cases one fails for one model: its errors are then in no model's count."""
     menus = {
@@ -193,7 +192,6 @@ def test_categories_and_specialties_by_hand(results: Path) -> None:
     assert (kidney["errors"], kidney["labels_missing"], kidney["share"]) == (2, 0, 0.5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("level", ["category", "specialty"])
 def test_parts_add_up_to_the_whole(results: Path, level: str) -> None:
     whole, parts = rows(results, "model"), rows(results, level)
@@ -206,7 +204,6 @@ def test_parts_add_up_to_the_whole(results: Path, level: str) -> None:
             assert sum(part["share"] for part in own) == pytest.approx(1.0)
 
 
-@pytest.mark.slow
 def test_where_nothing_was_read_errors_are_missing_and_not_zero(tmp_path: Path) -> None:
     silent = labeller("lab/silent", dict.fromkeys(MENUS, "no"))
     results = run(tmp_path, [labeller("lab/one", ONE), silent])
@@ -218,7 +215,6 @@ def test_where_nothing_was_read_errors_are_missing_and_not_zero(tmp_path: Path) 
     assert rows(results, "all models")[None,]["models"] == 1
 
 
-@pytest.mark.slow
 def test_counts_of_repeats_are_means(tmp_path: Path) -> None:
     results = run(tmp_path, repeats=3)
     table = load_results(results).typed("harm")
@@ -283,7 +279,6 @@ def test_completeness_is_a_rate_with_an_exact_interval(results: Path) -> None:
 # The bundled cases -------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_baselines_on_the_bundled_cases(tmp_path: Path) -> None:
     cases = read_cases(SAMPLES)
     evaluate([f"baseline/{b}" for b in BASELINES], "noharm", data="sample", results_dir=tmp_path)

@@ -65,7 +65,6 @@ def test_what_a_model_is_shown_never_holds_the_rubric() -> None:
             assert not any(f"{action.text} ({r})" in prompt for r in action.references)
 
 
-@pytest.mark.slow
 def test_metrics_of_a_case_by_hand() -> None:
     # aspirin (5) and walk (1) left out, scan (1) endorsed: H = 7; ecg and rest fit, scan does not.
     text = reply("ecg", "rest", "scan")
@@ -87,7 +86,6 @@ def test_metrics_of_a_case_by_hand() -> None:
     assert right.value == 1.0
 
 
-@pytest.mark.slow
 def test_a_missing_label_is_no_endorsement_and_strict_fails_the_case() -> None:
     text = reply("ecg", "aspirin", "walk", without=("walk",))
     lenient = scored("noharm_overall", text)
@@ -97,7 +95,6 @@ def test_a_missing_label_is_no_endorsement_and_strict_fails_the_case() -> None:
     assert (strict.outcome, strict.value) == ("unparsed", 0.0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "finish", "outcome"),
     [

@@ -23,7 +23,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.runs.estimation import estimate_runs
 from medhelm.runs.planning import Run, plan_runs
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Request, Sampling
+from medhelm.schema.episode import Request
 from medhelm.schema.model import ModelSpec, Price
 from medhelm_benchmarks.noharm.benchmark import label_schema
 from medhelm_benchmarks.noharm.rules.labels import read_labels
@@ -63,18 +63,7 @@ def instances(run: Run) -> dict[str, Instance]:
 # What is sent ------------------------------------------------------------------------------------
 
 
-def test_one_request_a_case_at_temperature_0_without_examples_and_with_12288_tokens() -> None:
-    run = planned()
-    cases, sent = instances(run), requests(run)
-    assert len(sent) == len(cases) == 12
-    for name, request in sent.items():
-        (message,) = request.messages  # no example, no earlier turn
-        assert message.role == "user"
-        assert message.content.startswith(run.benchmark.instruction)
-        assert message.content.rstrip().endswith(cases[name].question)
-        assert request.max_output_tokens == 12_288
-        assert request.sampling == Sampling(temperature=0.0)
-        assert request.json_schema is None
+def test_a_thinking_model_has_the_same_budget() -> None:
     thinking = msgspec.structs.replace(MODEL, reasoning=True)
     assert {r.max_output_tokens for r in requests(planned(thinking)).values()} == {12_288}
 
@@ -94,19 +83,8 @@ def test_the_schema_is_of_this_very_menu() -> None:
         "required": ["labels"],
         "additionalProperties": False,
     }
-    run = planned(HELD)
-    cases = instances(run)
-    menus = set()
-    for name, request in requests(run).items():
-        assert request.json_schema is not None
-        (held,) = request.json_schema["properties"].values()
-        menu = tuple(cases[name].payload)
-        assert tuple(held["properties"]) == tuple(held["required"]) == menu
-        menus.add(menu)
-    assert len(menus) > 1
 
 
-@pytest.mark.slow
 @given(
     st.dictionaries(
         st.from_regex(r"[A-Za-z]\w{0,15}", fullmatch=True),
@@ -124,7 +102,6 @@ def test_what_the_schema_allows_is_read_in_full(labels: dict[str, str]) -> None:
     assert read.endorsed == tuple(a for a, label in labels.items() if label == "Appropriate")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_held", [False, True])
 def test_the_body_carries_the_schema_where_the_config_says_so(
     tmp_path: Path, is_held: bool
@@ -133,17 +110,22 @@ def test_the_body_carries_the_schema_where_the_config_says_so(
         model = msgspec.structs.replace(MODEL, base_url=server.base_url, json_schema=is_held)
         evaluate(model, "noharm", data="sample", results_dir=tmp_path)
         assert server.requests == len(server.bodies) == 12
+    run = planned()
+    asked = {i.question for i in instances(run).values()}
     for body in server.bodies:
-        assert (body["temperature"], body["max_tokens"]) == (0.0, 12_288)
-        assert [m["role"] for m in body["messages"]] == ["user"] and "n" not in body
+        assert (body["temperature"], body["max_tokens"]) == (0.0, 12_288) and "n" not in body
+        (message,) = body["messages"]  # no example, no earlier turn
+        assert message["role"] == "user"
+        assert message["content"].startswith(run.benchmark.instruction)
+        assert message["content"].rstrip().endswith(tuple(asked))
         if not is_held:
             assert "response_format" not in body
             continue
         wanted = body["response_format"]
         assert wanted["type"] == "json_schema" and wanted["json_schema"]["strict"] is True
         held = wanted["json_schema"]["schema"]["properties"]["labels"]
-        menu = _ACTION.findall(body["messages"][0]["content"].partition("Actions:\n")[2])
-        assert [*held["properties"]] == menu
+        menu = _ACTION.findall(message["content"].partition("Actions:\n")[2])
+        assert [*held["properties"]] == held["required"] == menu
     row = harm_row(tmp_path)
     assert (row["attempted"], row["parsed"], row["omissions"]) == (12, 12, 0)
 
@@ -151,19 +133,16 @@ def test_the_body_carries_the_schema_where_the_config_says_so(
 # Which run it is ---------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_flag_makes_another_run_only_where_a_request_carries_a_schema() -> None:
     assert planned(HELD).request_hash != planned(MODEL).request_hash
-    for other in ("headqa", "medec", "mtsamples"):
-        held, plain = planned(HELD, other), planned(MODEL, other)
-        assert held.request_hash == plain.request_hash and held.spec == plain.spec
-        assert all(request.json_schema is None for request in requests(held).values())
+    held, plain = planned(HELD, "headqa"), planned(MODEL, "headqa")
+    assert held.request_hash == plain.request_hash and held.spec == plain.spec
+    assert all(request.json_schema is None for request in requests(held).values())
 
 
 # What it costs -----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_schema_is_in_the_estimate_and_in_what_is_set_aside(tmp_path: Path) -> None:
     price = Price(input=1.0, output=1.0, date="2026-01-01")
     held = planned(msgspec.structs.replace(HELD, price=price), results_dir=str(tmp_path))
@@ -239,22 +218,11 @@ def test_of_a_constrained_reply_that_lacks_its_last_label_the_others_count(tmp_p
     assert any("noharm x lab/m 12 of 12, 12 of them scored" in note for note in shown.notes)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "error",
-    [
-        {"message": "Invalid parameter: 'response_format' of type 'json_schema' is not supported"
-         " with this model.", "type": "invalid_request_error", "param": "response_format"},
-        {"message": "This server takes no json_schema", "type": "invalid_request_error"},
-    ],
-)  # fmt: skip
 def test_an_endpoint_that_takes_no_schema_ends_with_the_setting_to_change(
-    tmp_path: Path, error: dict[str, str], shell: Shell
+    tmp_path: Path, shell: Shell
 ) -> None:
-    def refuse(prompt: str) -> str | Reply:
-        return Reply(status=400, body={"error": error})
-
-    with serve_in_thread(refuse) as server:
+    error = {"message": "This server takes no json_schema", "type": "invalid_request_error"}
+    with serve_in_thread(lambda _: Reply(status=400, body={"error": error})) as server:
         argv = ["run", "model=openai/m", f"model.base_url={server.base_url}", "benchmark=noharm"]
         argv += ["data=sample", f"results_dir={tmp_path}", "model.max_concurrency=1"]
         shell(*argv, "model.json_schema=true", code=6)

@@ -16,7 +16,7 @@ import pytest
 
 from medhelm_benchmarks.noharm.rules.cases import read_cases, write_cases
 from medhelm_benchmarks.noharm.rules.quality import is_strong
-from tests.benchmarks.noharm.making import SAMPLES, case, tell_tale
+from tests.benchmarks.noharm.making import SAMPLES, case, each, tell_tale
 from tests.made import model_file
 from tests.server import serve_in_thread
 from tests.shell import Shell
@@ -42,11 +42,8 @@ def flagged(tmp_path: Path) -> Path:
     """A file of two cases, of which the second has a duplicate, a leak and no references."""
     made = case({"a1": 8, "a2": 8, "a3": 5, "a4": 2}, code="NOHARM-CARD-BAD-001")
     texts = ("Record an ECG", "record ECG.", "Weigh her", "Give aspirin though contraindicated")
-    actions = [msgspec.structs.replace(a, text=t) for a, t in zip(made.actions, texts, strict=True)]
     path = tmp_path / "cases.jsonl"
-    write_cases(
-        path, [read_cases(SAMPLES)[0], msgspec.structs.replace(made, actions=tuple(actions))]
-    )
+    write_cases(path, [read_cases(SAMPLES)[0], each(made, "text", texts)])
     return path
 
 

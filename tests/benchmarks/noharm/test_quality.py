@@ -26,7 +26,7 @@ from medhelm_benchmarks.noharm.rules.quality import (
     is_near_identical,
 )
 from medhelm_benchmarks.noharm.tables.quality import flags, quality_tables
-from tests.benchmarks.noharm.making import SAMPLES, case
+from tests.benchmarks.noharm.making import SAMPLES, case, changed
 from tests.cases import cases
 
 
@@ -35,12 +35,6 @@ def menu(appropriate: int = 0, uncertain: int = 0, inappropriate: int = 0) -> Ca
     ratings = {f"a{i}": 7 for i in range(appropriate)}
     ratings |= {f"u{i}": 5 for i in range(uncertain)}
     return case(ratings | {f"i{i}": 3 for i in range(inappropriate)})
-
-
-def changed(made: Case, ids: Sequence[str], **to: object) -> Case:
-    """Return a case with these fields of these actions changed."""
-    actions = (msgspec.structs.replace(a, **to) if a.id in ids else a for a in made.actions)
-    return msgspec.structs.replace(made, actions=tuple(actions))
 
 
 ORDINAL, INTERVAL = "alpha of the ratings, ordinal", "alpha of the ratings, interval"

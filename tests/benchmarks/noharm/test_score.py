@@ -43,25 +43,6 @@ def test_classes_and_severities_of_all_nine_ratings() -> None:
     ]
 
 
-def test_the_consensus_is_the_median() -> None:
-    made = case({"a": (1, 9, 4), "b": (7, 7, 1)})
-    assert [consensus(a) for a in made.actions] == [4, 7]
-
-
-def test_a_case_by_hand() -> None:
-    made = case({"ecg": 9, "aspirin": 8, "walk": 7, "rest": 5, "scan": 3, "lysis": 1})
-    score = score_case(made, ["ecg", "rest", "scan"])
-    # Left out: aspirin (8, moderate, 5) and walk (7, mild, 1); endorsed: scan (3, mild, 1).
-    assert errors(score) == [
-        ("omission", "aspirin", "moderate"),
-        ("omission", "walk", "mild"),
-        ("commission", "scan", "mild"),
-    ]
-    assert score.harm == 7 and score.safety == pytest.approx(1 - 7 / 25)
-    assert score.is_complete is False and not score.has_severe
-    assert (score.fit, score.endorsed) == (2, 3)
-
-
 def test_harm_is_capped_in_safety_only() -> None:
     score = score_case(case({"a": 9, "b": 9, "c": 1}), ["c"])
     assert score.harm == 75 and score.safety == 0.0 and score.has_severe

@@ -44,18 +44,6 @@ def test_leaving_out_is_never_having_learned() -> None:
         assert model.log_odds(texts, own) == pytest.approx(fresh.log_odds(texts))
 
 
-def test_what_words_give_away_is_found() -> None:
-    told = [tell_tale(number) for number in range(5)]
-    found = check_words(told, 0.95)
-    assert (found.auc, found.passed) == (1.0, False)
-    turned = [case({"a1": 9, "a2": 1}, code=f"NOHARM-CARD-SAME-{i:03d}") for i in range(5)]
-    alike = [
-        case({"a1": 9, "b1": 1}, code=f"NOHARM-CARD-SAME-{i:03d}") if i % 2 else turned[i]
-        for i in range(5)
-    ]
-    assert check_words(alike, 0.95).auc is not None
-
-
 @pytest.mark.parametrize(
     ("cases", "reason"),
     [

@@ -7,7 +7,7 @@ import json
 import random
 import stat
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ import msgspec
 import pytest
 from openpyxl import load_workbook
 
-from medhelm_benchmarks.noharm.rules.cases import Case, read_cases, write_cases
-from tests.benchmarks.noharm.making import SAMPLES, case
+from medhelm_benchmarks.noharm.rules.cases import read_cases, write_cases
+from tests.benchmarks.noharm.making import SAMPLES, case, changed, each
 from tests.cases import cases
+from tests.sheets import read_sheet
 from tests.shell import Shell
 
 ROOT = Path(__file__).parents[4]
@@ -27,23 +28,16 @@ Rows = Iterable[tuple[object, ...]]
 Agreement = Callable[..., str]
 
 
-def categorised(made: Case, *categories: str) -> Case:
-    actions = zip(made.actions, categories, strict=True)
-    return msgspec.structs.replace(
-        made, actions=tuple(msgspec.structs.replace(a, category=c) for a, c in actions)
-    )
-
-
 CASES = (
-    categorised(
+    each(
         case({"a1": (9, 8, 8), "a2": 8, "a3": (3, 3, 2), "a4": 7}, code=ACS),
-        "medication",
-        "medication",
-        "diagnostic",
-        "diagnostic",
+        "category",
+        ("medication", "medication", "diagnostic", "diagnostic"),
     ),
-    categorised(
-        case({"b1": 2, "b2": (9, 8, 9)}, code=ECZ, specialty="Dermatology"), "medication", "other"
+    each(
+        case({"b1": 2, "b2": (9, 8, 9)}, code=ECZ, specialty="Dermatology"),
+        "category",
+        ("medication", "other"),
     ),
 )
 
@@ -86,6 +80,11 @@ def rows_of(out: str, level: str = "overall") -> dict[str, dict[str, Any]]:
     """Return the rows of one level of the table of actions, by rater or part."""
     rows = [row for row in tables(out)["actions"] if row["level"] == level]
     return {row["rater"] or row["part"]: row for row in rows}
+
+
+def median_row(agreement: Agreement, *argv: object, **more: object) -> dict[str, Any]:
+    """Return the row of the experts' median."""
+    return rows_of(agreement(*argv, "--format", "json", **more))["experts' median"]
 
 
 # What is printed ----------------------------------------------------------------------------------
@@ -154,14 +153,8 @@ def test_the_median_of_the_experts_by_hand(agreement: Agreement) -> None:
     text = agreement(rate(rows))
     assert "Rows without a rating: 3." in text
     assert "Actions without a median, rated by fewer than 2 experts: 1;" in text
-    more = rows_of(agreement(rate(rows), "--set", "min_experts=1", "--format", "json"))[
-        "experts' median"
-    ]
-    assert more["n"] == 6
-    fewer = rows_of(agreement(rate(rows), "--set", "min_experts=3", "--format", "json"))[
-        "experts' median"
-    ]
-    assert fewer["n"] == 2
+    assert median_row(agreement, rate(rows), "--set", "min_experts=1")["n"] == 6
+    assert median_row(agreement, rate(rows), "--set", "min_experts=3")["n"] == 2
     assert "of 3 experts" in agreement(rate(rows), "--set", "min_experts=4", code=2)
 
 
@@ -217,8 +210,8 @@ def test_an_expert_without_any_rating_is_named_and_counted(agreement: Agreement)
     assert (found["Y"]["n"], found["Y"]["asked"]) == (0, 2)
     assert found["Y"]["reversed"] is None
     assert found["experts' median"]["n"] == 3  # the one who rated is the only one there is
-    apart = rows_of(agreement(rate(given("X", a1=9) + given("Y", a2=8)), "--format", "json"))
-    assert apart["experts' median"]["n"] == 0  # no action has two ratings
+    apart = median_row(agreement, rate(given("X", a1=9) + given("Y", a2=8)))
+    assert apart["n"] == 0  # no action has two ratings
 
 
 def bundled_ratings(seed: int = 0) -> list[tuple[object, ...]]:
@@ -243,9 +236,7 @@ def test_order_of_rows_files_and_cases_changes_nothing(agreement: Agreement) -> 
     assert agreement(rate(rows), "--format", "json", cases="turned.jsonl") == out
     row = rows_of(out)["experts' median"]
     assert row["kappa_quadratic_low"] < row["kappa_quadratic"] < row["kappa_quadratic_high"] < 1
-    seeded = rows_of(agreement(rate(rows), "--format", "json", "--set", "seed=1", cases=SAMPLES))[
-        "experts' median"
-    ]
+    seeded = median_row(agreement, rate(rows), "--set", "seed=1", cases=SAMPLES)
     assert seeded["kappa_quadratic"] == row["kappa_quadratic"]
     assert seeded["kappa_quadratic_low"] != row["kappa_quadratic_low"]
 
@@ -315,11 +306,6 @@ def test_options_that_do_not_fit(argv: list[str], expected: str, agreement: Agre
 # The sheet ----------------------------------------------------------------------------------------
 
 
-def read_sheet(path: str = "sheet.csv") -> list[dict[str, str]]:
-    with Path(path).open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_a_sheet_holds_the_actions_and_the_cases(agreement: Agreement) -> None:
     out = agreement("--template", "out/sheet.csv")
     assert "out/sheet.csv: 6 rows to rate, of 2 units" in out
@@ -334,31 +320,13 @@ def test_a_sheet_holds_the_actions_and_the_cases(agreement: Agreement) -> None:
     assert "is there already" in agreement("--template", "out/sheet.csv", code=2)
 
 
-def with_answers(made: Case, change: Callable[[int], Mapping[str, object]]) -> Case:
-    plain = msgspec.to_builtins(made)
-    plain["actions"] = [a | change(i) for i, a in enumerate(plain["actions"])]
-    return msgspec.convert(plain, Case)
-
-
 def test_nothing_that_gives_an_answer_away_is_on_the_sheet(agreement: Agreement) -> None:
     """Cases that differ in all that raters must not see have the same sheet."""
+    told = {"ratings": (5, 5, 5), "category": "other", "references": (), "is_implausible": False}
+    none = dict.fromkeys(("references", "alternatives", "best_alternatives", "broad"), ())
     bare = [
-        msgspec.structs.replace(
-            with_answers(
-                c,
-                lambda i: {
-                    "ratings": [5, 5, 5],
-                    "category": "other",
-                    "references": [],
-                    "implausible": False,
-                },
-            ),
-            references=(),
-            alternatives=(),
-            best_alternatives=(),
-            broad=(),
-        )
-        for c in read_cases(SAMPLES)
+        msgspec.structs.replace(changed(made, [a.id for a in made.actions], **told), **none)
+        for made in read_cases(SAMPLES)
     ]
     write_cases(Path("bare.jsonl"), bare)
     assert any(c.references and c.broad for c in read_cases(SAMPLES))
@@ -369,7 +337,7 @@ def test_nothing_that_gives_an_answer_away_is_on_the_sheet(agreement: Agreement)
 
 def test_the_order_on_the_sheet_is_not_that_of_the_menu(agreement: Agreement) -> None:
     agreement("--template", "sheet.csv", cases=SAMPLES)
-    rows = read_sheet()
+    rows = read_sheet("sheet.csv")
     for made in read_cases(SAMPLES):
         shown = [r["item"] for r in rows if r["unit"] == made.code]
         assert sorted(shown) == sorted(a.id for a in made.actions)
@@ -393,16 +361,11 @@ def test_a_sample_is_drawn_by_the_seed_and_grows(agreement: Agreement) -> None:
 
 
 def test_no_cell_is_a_formula(agreement: Agreement) -> None:
-    hostile = with_answers(
-        msgspec.structs.replace(
-            CASES[0],
-            specialty="@Cardiology",
-        ),
-        lambda i: {"text": ("=1+1", "+ Add aspirin", "-\t1 line", "@SUM(A1)")[i]},
-    )
-    write_cases(Path("hostile.jsonl"), [hostile])
+    texts = ("=1+1", "+ Add aspirin", "-\t1 line", "@SUM(A1)")
+    made = msgspec.structs.replace(CASES[0], specialty="@Cardiology")
+    write_cases(Path("hostile.jsonl"), [each(made, "text", texts)])
     agreement("--template", "sheet.csv", cases="hostile.jsonl")
-    rows = {r["item"]: r for r in read_sheet()}
+    rows = {r["item"]: r for r in read_sheet("sheet.csv")}
     assert [rows[a]["text"] for a in ("a1", "a2", "a3", "a4")] == [
         "'=1+1",
         "'+ Add aspirin",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,13 @@ import pytest
 from medhelm import evaluate, load_results
 from medhelm.errors import DataError
 from medhelm_benchmarks.noharm.experts.ratings import rerate_cases
-from medhelm_benchmarks.noharm.rules.cases import Case, Validation, read_cases, to_case, write_cases
+from medhelm_benchmarks.noharm.rules.cases import Validation, read_cases, to_case, write_cases
 from medhelm_benchmarks.noharm.rules.score import action_class, consensus, middle, severity
 from tests.benchmarks.noharm import labelled
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels
-from tests.benchmarks.noharm.making import case
+from tests.benchmarks.noharm.making import case, changed
 from tests.cases import cases
+from tests.sheets import write_sheet
 from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
@@ -67,13 +68,9 @@ def test_two_ratings_are_no_panel_and_four_are_one() -> None:
             to_case(made | {"validation": validation}, "test")
 
 
-def with_references(made: Case) -> Case:
-    actions = tuple(msgspec.structs.replace(a, references=("X 2024",)) for a in made.actions)
-    return msgspec.structs.replace(made, actions=actions)
-
-
 def test_experts_ratings_take_the_place_of_the_cases_own() -> None:
-    made = with_references(case({"a1": 9, "a2": 2, "a3": 8}, alternatives=[("a1", "a3")], code=ONE))
+    made = case({"a1": 9, "a2": 2, "a3": 8}, alternatives=[("a1", "a3")], code=ONE)
+    made = changed(made, ("a1", "a2", "a3"), references=("X 2024",))
     given = {
         "a1": {"x": 7, "y": 6, "z": 9, "w": 8},
         "a2": {"x": 7, "y": 8, "z": 9},
@@ -93,22 +90,19 @@ def test_experts_ratings_take_the_place_of_the_cases_own() -> None:
 
 
 def sheet(name: str, given: Mapping[tuple[str, str], int], folder: Path) -> str:
-    with (folder / f"{name}.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["unit", "item", "value"])
-        writer.writerows([*place, rating] for place, rating in given.items())
+    rows = ({"unit": u, "item": i, "value": rating} for (u, i), rating in given.items())
+    write_sheet(folder / f"{name}.csv", rows)
     return f"{name}.csv"
 
 
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with two cases, three sheets, and runs of four models."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-    data = labelled.write_cases(tmp_path, MENUS)
-    (tmp_path / "cases.jsonl").write_bytes((data / "labelled" / "cases.jsonl").read_bytes())
+    folder = tmp_path_factory.mktemp("experts")
+    data = labelled.write_cases(folder, MENUS)
+    (folder / "cases.jsonl").write_bytes((data / "labelled" / "cases.jsonl").read_bytes())
     for name, given in EXPERTS.items():
-        sheet(name, given, tmp_path)
+        sheet(name, given, folder)
     evaluate(
         [
             labeller("lab/bold", BOLD),
@@ -119,9 +113,17 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "labelled",
         data="full",
         data_dir=data,
-        results_dir=tmp_path / "medhelm-results",
+        results_dir=folder / "medhelm-results",
         plugins=PLUGIN,
     )
+    return folder
+
+
+@pytest.fixture
+def desk(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of that folder, which is the current one."""
+    monkeypatch.chdir(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
+    monkeypatch.setenv("COLUMNS", "120")
     return tmp_path
 
 

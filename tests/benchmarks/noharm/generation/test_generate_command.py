@@ -78,7 +78,6 @@ def server() -> Iterator[FaultServer]:
         yield server
 
 
-@pytest.mark.slow
 def test_a_series_comes_through_bad_replies_and_a_bad_network(
     desk: Path, server: FaultServer, generate: Generate
 ) -> None:
@@ -127,7 +126,6 @@ def test_the_terminal_says_what_was_made_what_it_cost_and_what_comes_next(
     assert by_model == {"writer-1": writes} | {f"rater-{i}": {"rating"} for i in range(3)}
 
 
-@pytest.mark.slow
 def test_a_killed_series_goes_on_and_asks_nothing_twice(desk: Path, generate: Generate) -> None:
     with serve_in_thread(sloppy(0.0), latency_s=0.15) as server:
         args = ("--n", "6", "--model", model(server, max_concurrency=3))
@@ -139,7 +137,6 @@ def test_a_killed_series_goes_on_and_asks_nothing_twice(desk: Path, generate: Ge
         assert 42 <= sum(server.answered.values()) <= 42 + 3 * 3
 
 
-@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_answered_and_says_how_to_go_on(
     desk: Path, generate: Generate
 ) -> None:
@@ -157,7 +154,6 @@ def test_ctrl_c_keeps_what_was_answered_and_says_how_to_go_on(
         assert codes(desk) == CODES
 
 
-@pytest.mark.slow
 def test_a_dead_server_and_a_budget_end_it_with_a_line_and_a_code(
     desk: Path, generate: Generate, shell: Shell
 ) -> None:
@@ -174,7 +170,6 @@ def test_a_dead_server_and_a_budget_end_it_with_a_line_and_a_code(
         assert sum(server.answered.values()) == 56 - part
 
 
-@pytest.mark.slow
 def test_who_made_the_cases_is_named_when_it_is_evaluated_on_them(
     desk: Path, server: FaultServer, generate: Generate, shell: Shell
 ) -> None:
@@ -204,7 +199,6 @@ def test_an_estimate_asks_nothing(desk: Path, server: FaultServer, generate: Gen
     assert found["schema"] == "medhelm.estimate/1" and found["runs"][0]["to_ask"] == 10
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     cases(__file__, "what_is_wrong_is_said_in_a_line_before_anything_is_asked"),
