@@ -17,18 +17,22 @@ from tests.leaderboard.browsing import (
     pages,
 )
 from tests.leaderboard.casting import build, run_all, write_data
+from tests.once import once
 
 __all__ = ["browser", "chromium", "demo", "full", "hostile", "labelled", "opens", "pages"]
 
 
+def make(folder: Path) -> None:
+    """Write results and their site, whose secret then lies beside the results."""
+    build(run_all(folder / "own", write_data(folder / "own")), folder / "site")
+
+
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("casting")
-    return run_all(folder, write_data(folder))
+    return once(tmp_path_factory, "casting", make) / "own" / "results"
 
 
 @pytest.fixture(scope="session")
-def site(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("site") / "site"
-    build(results, out)
-    return out
+def site(results: Path) -> Path:
+    """The site of these results; a copy of it is as good as a build."""
+    return results.parents[1] / "site"

@@ -255,7 +255,6 @@ def answer(episode, scores):
 )
 
 
-@pytest.mark.slow
 def test_a_page_that_publishes_all_it_gets_publishes_nothing_closed(
     results: Path, tmp_path: Path
 ) -> None:
@@ -300,7 +299,6 @@ def plain(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / "tables"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -344,7 +342,6 @@ def test_a_page_is_named_by_its_package_or_file_without_the_folders_above(
     assert fault_of(page, Unusable("why")) == f"left out: the plugin {named}: why"
 
 
-@pytest.mark.slow
 def test_other_processes_ask_the_plugin_too(
     results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,7 +360,6 @@ def test_other_processes_ask_the_plugin_too(
         assert b'["acme",1]' in path.read_bytes() and other.read_bytes() == path.read_bytes()
 
 
-@pytest.mark.slow
 def test_a_table_that_the_site_has_is_not_replaced(results: Path, tmp_path: Path) -> None:
     code = GOOD.replace("list(runs.study.cells)", "[], tables=[own_table(runs)]")
     code += "\ndef own_table(runs):\n    from medhelm.tables.overall import overall\n    return overall(runs.study)\n"
@@ -373,7 +369,6 @@ def test_a_table_that_the_site_has_is_not_replaced(results: Path, tmp_path: Path
     assert ["'overall', which the site has already" in p.what for p in built.problems] == [True]
 
 
-@pytest.mark.slow
 def test_a_page_may_not_bear_the_name_of_one_of_the_sites_own(
     results: Path, tmp_path: Path
 ) -> None:
@@ -412,7 +407,6 @@ def test_a_page_that_cannot_be_put_on_a_site_is_refused_by_name(
     assert registry.pages["harm"].title == "Harm" and "acme" not in registry.pages
 
 
-@pytest.mark.slow
 def test_another_page_or_another_code_of_it_renews_the_site(results: Path, tmp_path: Path) -> None:
     plugin, site = bring(tmp_path, HEAD + GOOD + HOOK), tmp_path / "site"
     assert build(results, site).written
