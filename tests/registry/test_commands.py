@@ -216,16 +216,6 @@ def test_a_plugin_of_commands_alone_is_whole(site: Path, tmp_path: Path) -> None
         load_registry([str(file)])
 
 
-def test_every_command_of_medhelm_has_its_module_and_is_in_its_page() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
-    known = known_commands()
-    assert len(known.commands) >= 17 and not known.broken
-    for word in known.first_words():
-        assert f"\n## medhelm {word}\n" in page, word
-    names = {c.name for c in known.commands.values()}
-    assert {"run", "tables", "generate noharm", "qc noharm", "schema noharm"} <= names
-
-
 # Ratings of a plugin's own ---------------------------------------------------------------------
 
 FORM = """
