@@ -307,11 +307,6 @@ def test_the_names_for_plugins_are_few_and_each_has_a_use() -> None:
     assert len(needed) <= MOST_NAMES
 
 
-def is_module(name: str) -> bool:
-    path = ROOT.joinpath(*name.split("."))
-    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
-
-
 def test_no_word_of_a_benchmark_is_in_the_core_or_the_site() -> None:
     plugins = {p.stem for p in PLUGINS.iterdir() if p.suffix in (".py", ".yaml")} - {"__init__"}
     names = {*plugins, *PACKAGES}

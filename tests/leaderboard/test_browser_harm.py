@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.leaderboard.browsing import Opens, World, grid, rows_by_name, spelled
+from tests.leaderboard.browsing import Opens, World, grid, opened, rows_by_name, spelled
 from tests.leaderboard.labelling import CLOSED, bundled, labels_of
-from tests.leaderboard.test_browser_access import opened
 
 pytestmark = pytest.mark.browser
 
