@@ -29,6 +29,7 @@ from tests.leaderboard.casting import CLOSED, data_of
 from tests.leaderboard.hostile import ATTACKS, as_shown
 from tests.leaderboard.test_border import every_byte
 from tests.leaderboard.test_browser_hostile import check
+from tests.registry.distributions import register
 from tests.test_docs import check_docs
 
 pytestmark = pytest.mark.slow
@@ -100,10 +101,7 @@ def bring(folder: Path, text: str, script: str = SCRIPT, *, installed: bool = Fa
     (home / "acme.js").write_text(script)
     (home / "acme.css").write_text(".acme li { color: rgb(1, 2, 3); }\n")
     if installed:
-        info = folder / "acme_pages-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-pages\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text("[medhelm]\nown = acme_pages\n")
+        register(folder, "acme-pages")
     return path
 
 

@@ -453,6 +453,8 @@ def test_the_suffix_of_the_file_tells_the_format(
         assert out.read_bytes().strip().startswith(start)
         shell(*argv, "--format", "json")
         assert out.read_bytes().startswith(b"{")
+    shell("compare", "a", "b", "--results-dir", folder, "--out", tmp_path / "c.csv")
+    assert (tmp_path / "c.csv").read_text().startswith("benchmark,")
 
 
 WRONG = {
@@ -481,16 +483,6 @@ def test_a_file_that_cannot_be_written_is_named(folder: Path, tmp_path: Path, sh
     path.parent.write_text("")
     said = shell.error("tables", "--results-dir", folder, "--out", path, code=4)
     assert "cannot write " in said and "file/x.txt" in said
-
-
-def test_compare_command(folder: Path, tmp_path: Path, shell: Shell) -> None:
-    out = tmp_path / "x.csv"
-    shell("compare", "a", "b", "--results-dir", folder, "--out", out)
-    assert out.read_text().startswith("benchmark,")
-    document = msgspec.convert(shell.json("compare", "a", "b", "--results-dir", folder), Document)
-    assert document.table == "compare" and len(document.rows) == 3
-    assert document.settings["model_a"] == "a"
-    assert "unknown model 'bb'" in shell.error("compare", "a", "bb", "--results-dir", folder)
 
 
 def test_an_interval_of_a_win_rate_holds_the_rate(tmp_path: Path) -> None:
