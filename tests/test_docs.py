@@ -150,6 +150,7 @@ def adapt(words: list[str], url: str) -> tuple[list[str], str]:
     if words == ["run"]:  # `tests/test_first_day.py` runs all of the demo
         return ["run", *DEMO], ""
     if words[0] in ("run", "estimate"):
+        words = ["max_instances=50" if word == "max_instances=200" else word for word in words]
         return adapt_run(words, url)
     if words[0] == "validate":  # `scripts/check` does it, for all there are
         words = ["sample" if word == "full" else word for word in words]
