@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import json
@@ -169,19 +168,6 @@ def wards(folder: Path) -> str:
     rows = [f'{{"id": "{i}", "split": "{("test", "train")[i > 4]}"}}' for i in range(8)]
     (data / "rows.jsonl").write_text("\n".join(rows))
     return str(folder / "wards.py")
-
-
-def test_inside_a_running_loop_as_in_a_notebook(here: Path) -> None:
-    given = asked(here)
-
-    async def cell() -> Results:
-        return medhelm.evaluate(server_model(server.base_url), "quiz", **given)
-
-    with serve_in_thread() as server:
-        inside = asyncio.run(cell())
-        outside = medhelm.evaluate(server_model(server.base_url), "quiz", **given)
-        assert server.requests == 20
-    assert inside.table("benchmarks").equals(outside.table("benchmarks"))
 
 
 # Refusals ------------------------------------------------------------------------------------
