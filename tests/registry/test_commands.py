@@ -17,6 +17,7 @@ from medhelm.tables.loading import load_results
 from tests.build_runs import items, write_run
 from tests.registry.conftest import Call
 from tests.registry.distributions import install, register
+from tests.registry.test_registry import plugin
 
 WORDS = Path(__file__).parents[1] / "third_party" / "medhelm_words" / "medhelm_words"
 MODULE = """
@@ -140,6 +141,9 @@ def test_what_a_command_raises_names_its_plugin(site: Path, call: Call) -> None:
 def test_the_shell_completes_words_of_plugins(
     site: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    install(site, "ward-bench", plugin())
+    benchmark = offered("medhelm run benchmark=ward_r", call, monkeypatch)
+    assert benchmark == ["benchmark=ward_round"]
     assert offered("medhelm ta", call, monkeypatch) == ["tables", "tally"]
     assert offered("medhelm generate ", call, monkeypatch) == ["noharm", "validated", "words"]
     assert offered("medhelm generate w", call, monkeypatch) == ["words"]

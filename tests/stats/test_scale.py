@@ -16,6 +16,7 @@ from medhelm.tables.format import formats
 from medhelm.tables.format.table import Column, Settings, make_table
 from medhelm.tables.loading import load_results
 from medhelm.tables.study.ranking import Ranking
+from medhelm.tables.study.study import _shared
 from tests.build_runs import write_suite
 
 
@@ -91,3 +92,10 @@ def test_a_long_table_is_cut_on_the_terminal_and_whole_in_files(
     for form in ("terminal", "csv", "json", "markdown"):
         text = formats.render([table], form).decode()
         assert "m1199" in text and "Printed are" not in text
+
+
+def test_a_benchmark_is_shared_where_more_than_half_of_the_models_fit_it() -> None:
+    """Else one newcomer with benchmarks of its own would leave all others unranked."""
+    fits = {"a": {"x", "y"}, "b": {"x", "z"}, "c": {"x", "z"}, "d": {"w"}, "none": set()}
+    assert _shared("wxyz", fits) == ("x",)
+    assert _shared("wxyz", {m: fits[m] for m in "abc"}) == ("x", "z")
