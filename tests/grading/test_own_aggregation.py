@@ -202,3 +202,5 @@ def test_a_draw_of_every_cluster_once_is_the_point_estimate(name: str, seed: int
     np.testing.assert_array_equal(once, np.broadcast_to(point, 3))
     drawn = bootstrap(sums, 7, seed % 1000)
     np.testing.assert_array_equal(own(drawn), [own(draw) for draw in drawn])
+    of_two = np.stack([drawn, drawn[::-1]], axis=1)  # draws of two models
+    np.testing.assert_array_equal(own(of_two), np.stack([own(drawn), own(drawn[::-1])], axis=1))
