@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,13 @@ __all__ = ["browser", "chromium", "demo", "full", "hostile", "labelled", "opens"
 
 
 def make(folder: Path) -> None:
-    """Write results and their site, whose secret then lies beside the results."""
-    build(run_all(folder / "own", write_data(folder / "own")), folder / "site")
+    """Write results and their site in a thread, since a browser may keep an event loop in this one."""
+
+    def work() -> None:
+        build(run_all(folder / "own", write_data(folder / "own")), folder / "site")
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
 
 
 @pytest.fixture(scope="session")
