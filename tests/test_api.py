@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import json
@@ -171,19 +170,6 @@ def wards(folder: Path) -> str:
     return str(folder / "wards.py")
 
 
-def test_inside_a_running_loop_as_in_a_notebook(here: Path) -> None:
-    given = asked(here)
-
-    async def cell() -> Results:
-        return medhelm.evaluate(server_model(server.base_url), "quiz", **given)
-
-    with serve_in_thread() as server:
-        inside = asyncio.run(cell())
-        outside = medhelm.evaluate(server_model(server.base_url), "quiz", **given)
-        assert server.requests == 20
-    assert inside.table("benchmarks").equals(outside.table("benchmarks"))
-
-
 # Refusals ------------------------------------------------------------------------------------
 
 
@@ -282,16 +268,6 @@ def test_requests_beyond_the_window_are_a_warning_with_the_reason(here: Path) ->
         assert not server.requests
 
 
-def test_load_results_names_what_is_not_there(here: Path) -> None:
-    with pytest.raises(UsageError, match="nowhere"):
-        medhelm.load_results("nowhere")
-    medhelm.evaluate("baseline/lead", "headqa", data="sample")
-    results = medhelm.load_results("medhelm-results")
-    with pytest.raises(UnknownName, match="did you mean 'overall'"):
-        results.table("overal")
-    assert set(results.tables) >= {"overall", "benchmarks", "categories", "mde", "cost"}
-
-
 # Interrupts ----------------------------------------------------------------------------------
 
 SCRIPT = """
@@ -356,14 +332,6 @@ def test_every_public_name_is_there_and_no_module_bears_a_functions_name() -> No
     assert issubclass(UsageError, MedhelmError) and medhelm.Benchmark is Benchmark
     with pytest.raises(AttributeError, match="no attribute 'evalute'"):
         _ = medhelm.evalute
-
-
-def test_importing_medhelm_is_light() -> None:
-    code = "import sys, medhelm; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    assert not {"pandas", "numpy", "aiohttp", "hydra", "datasets"} & set(done.stdout.split())
 
 
 # The other commands ---------------------------------------------------------------------------

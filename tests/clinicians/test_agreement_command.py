@@ -192,7 +192,6 @@ def ratings_of(results: Path, raters: str = "ABC") -> list[list[object]]:
 # The table of agreement ---------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_icc_against_the_jury_is_2r_over_1_plus_r_by_hand(results: Path, answers: Answers) -> None:
     jury, rouge = (score(results, "ward", m) for m in ("jury", "rouge_l"))
     names = [f"w{i}" for i in range(6)]

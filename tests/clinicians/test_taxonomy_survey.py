@@ -13,13 +13,9 @@ from scipy import stats
 from medhelm.plugins.taxonomy import load_taxonomy
 from tests.shell import Shell
 
+pytestmark = pytest.mark.usefixtures("here")
+
 CATEGORIES = [c.id for c in load_taxonomy().categories]
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def write_sheet(shell: Shell) -> list[dict[str, str]]:

@@ -39,6 +39,8 @@ def test_scores_of_parts_make_the_mean_of_the_parts_means() -> None:
     names = tuple(rows[0])
     assert names == tuple(f"{head}/{part}" for part in parts for head in ("sum", "count"))
     assert all(tuple(own) == names for own in rows)
+    assert [(own["sum/a"], own["sum/b"]) for own in rows] == [(1, 0), (0, 0), (0.5, 0), (0, 1)]
+    assert [(own["count/a"], own["count/b"]) for own in rows] == [(1, 0)] * 3 + [(0, 1)]
     value = Pooling(MEAN_OF_PARTS, names)
     assert value(np.array([sum(own[name] for own in rows) for name in names])) == 0.75
     assert math.isnan(float(value(np.zeros(6))))
@@ -240,17 +242,3 @@ def test_a_reference_to_a_metric_holds_all_but_its_code(scoring: Scoring) -> Non
         higher_is_better=True,
         aggregation="mean",
     )
-
-
-def test_statistics_stand_at_the_place_of_the_instances_part() -> None:
-    """Else a run that has the first part alone would be shown as one of the last."""
-    found = Score(value=0.5, outcome="scored")
-    for part, stats in (
-        ("a", (0.5, 1.0, 0.0, 0.0, 0.0, 0.0)),
-        ("b", (0.0, 0.0, 0.5, 1.0, 0.0, 0.0)),
-        ("c", (0.0, 0.0, 0.0, 0.0, 0.5, 1.0)),
-    ):
-        own = Instance(id="i", metadata={"part": part})
-        sums = in_parts(found, "mean_of_parts", own, ("a", "b", "c")).sums
-        assert tuple(sums.values()) == stats
-        assert (sums[f"sum/{part}"], sums[f"count/{part}"]) == (0.5, 1.0)

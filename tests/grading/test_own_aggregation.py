@@ -80,7 +80,6 @@ def counts(folder: Path, model: str) -> np.ndarray[tuple[int, int], np.dtype[np.
     return np.array(sorted(set(rows), key=lambda r: r[2]), dtype=float)[:, :2]
 
 
-@pytest.mark.slow
 def test_value_and_interval_of_a_pooled_ratio(graded: Path) -> None:
     results = medhelm.load_results(
         graded / "results", latest=True, plugins=[str(PLUGIN), str(graded / "found.py")]
@@ -103,7 +102,6 @@ def test_value_and_interval_of_a_pooled_ratio(graded: Path) -> None:
         assert row["standard_error"] == pytest.approx(error, rel=0.06)
 
 
-@pytest.mark.slow
 def test_scores_hold_the_sums_by_name_and_means_hold_none(graded: Path) -> None:
     seen = set()
     for grading in find_gradings(graded / "results"):
@@ -114,7 +112,6 @@ def test_scores_hold_the_sums_by_name_and_means_hold_none(graded: Path) -> None:
     assert seen == {("exact_match", ()), ("found", ("due", "right"))}
 
 
-@pytest.mark.slow
 def test_tables_without_the_metrics_file_name_it(graded: Path, shell: Shell) -> None:
     told = "aggregates found by 'found', unknown to this medhelm; name the file of its metric with"
     (note,) = medhelm.load_results(graded / "results", latest=True).notes
@@ -161,7 +158,6 @@ def test_a_function_that_fails_is_one_line(of: object, told: str) -> None:
         Pooling(own, ("right", "due"))(np.ones((3, 2)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("of", "said"),
     [
@@ -206,3 +202,5 @@ def test_a_draw_of_every_cluster_once_is_the_point_estimate(name: str, seed: int
     np.testing.assert_array_equal(once, np.broadcast_to(point, 3))
     drawn = bootstrap(sums, 7, seed % 1000)
     np.testing.assert_array_equal(own(drawn), [own(draw) for draw in drawn])
+    of_two = np.stack([drawn, drawn[::-1]], axis=1)  # draws of two models
+    np.testing.assert_array_equal(own(of_two), np.stack([own(drawn), own(drawn[::-1])], axis=1))

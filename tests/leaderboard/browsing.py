@@ -184,6 +184,14 @@ def at(*path: str, **query: str) -> str:
     return "#/" + "/".join(quote(part, safe="") for part in path or ("overview",)) + asked
 
 
+def opened(page: Page) -> Page:
+    """Open all that is folded."""
+    page.locator("summary").evaluate_all(
+        "all => all.forEach((e) => { e.parentElement.open = true; })"
+    )
+    return page
+
+
 # What the page shows ---------------------------------------------------------------------------
 
 

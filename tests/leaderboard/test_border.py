@@ -126,12 +126,13 @@ def test_a_served_id_that_tells_of_the_machine_is_kept_back(name: str, tmp_path:
 
 
 @pytest.mark.slow
-def test_hashes_follow_a_new_secret_at_once(results: Path, tmp_path: Path) -> None:
-    own, site = fresh(results, tmp_path / "results"), tmp_path / "site"
-    build(own, site)
+def test_hashes_follow_a_new_secret_at_once(results: Path, site: Path, tmp_path: Path) -> None:
+    own, site = fresh(results, tmp_path / "results"), fresh(site, tmp_path / "site")
+    assert (own / "publishing.key").stat().st_mode & 0o777 == 0o600
     key = (own / "publishing.key").read_bytes().strip()
     assert key not in every_byte(site)
     old = ids_of(site, "private")
+    assert len(old) == 6, "the same of each model's run"
     (own / "publishing.key").unlink()
     built = build(own, site)
     assert built.written and not old & ids_of(site, "private")

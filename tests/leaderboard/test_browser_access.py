@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.leaderboard.browsing import Opens, Reader, World, grid
+from tests.leaderboard.browsing import Opens, Reader, World, grid, opened
 from tests.leaderboard.worlds import ONE, TWO
 
 if TYPE_CHECKING:
@@ -114,14 +114,6 @@ _WIDE = """() => {
 def visit(reader: Reader, name: str) -> Page:
     path, query = (PATHS | LABELLED)[name]
     return reader.go(*path, **query)
-
-
-def opened(page: Page) -> Page:
-    """Open all that is folded."""
-    page.locator("summary").evaluate_all(
-        "all => all.forEach((e) => { e.parentElement.open = true; })"
-    )
-    return page
 
 
 def visits(opens: Opens, full: World, labelled: World, **more: Any) -> Iterator[tuple[str, Page]]:

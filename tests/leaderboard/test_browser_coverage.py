@@ -22,7 +22,7 @@ from medhelm.tables.published import PublishedRuns
 from medhelm_benchmarks.clinconsensus.page.page import page_data
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.site import SiteOptions
-from tests.leaderboard.browsing import DRAWS, Opens, grid, make, spelled
+from tests.leaderboard.browsing import DRAWS, Opens, World, grid, make, spelled
 from tests.server import serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -89,12 +89,17 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def kept(graded: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
     """A copy of the results with the judge's fidelity, and its macro F1 by another library."""
     folder = tmp_path_factory.mktemp("kept")
-
     results = Path(shutil.copytree(graded, folder / "results"))
     judge, experts = write_experts(results, folder)
     argv = [*CALL, "--experts", f"ward={folder / 'experts.jsonl'}", "--results-dir", str(results)]
     assert run_command([*argv, "--set", f"draws={DRAWS}", "--keep"]) == 0
     return results, float(sklearn_metrics.f1_score(experts, judge, average="macro"))
+
+
+@pytest.fixture(scope="module")
+def unmeasured(chromium: str, graded: Path, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The site of the results without the judge's fidelity."""
+    return make(lambda _: graded, tmp_path_factory.mktemp("unmeasured"), OPTIONS)
 
 
 def rows(data: Any, name: str) -> list[Any]:
@@ -121,7 +126,6 @@ def test_the_fidelity_of_the_judge_goes_with_the_scores(kept: tuple[Path, float]
 
 
 def test_fidelity_is_of_the_very_grader(kept: tuple[Path, float], tmp_path: Path) -> None:
-
     results = Path(shutil.copytree(kept[0], tmp_path / "results"))
     path = results / "fidelity" / "clinconsensus.json"
     whole = path.read_bytes()
@@ -160,10 +164,9 @@ def test_the_page_has_the_scores_and_above_them_the_judge(
 
 @pytest.mark.browser
 def test_a_case_shows_each_criterion_with_its_verdict_and_explanation(
-    opens: Opens, graded: Path, tmp_path: Path
+    opens: Opens, graded: Path, unmeasured: World
 ) -> None:
-    world = make(lambda _: graded, tmp_path, OPTIONS)
-    page = opens(world).open("coverage")
+    page = opens(unmeasured).open("coverage")
     page.get_by_role("table", name="Coverage by model").get_by_role(
         "link", name="baseline/lead"
     ).click()
@@ -196,10 +199,8 @@ _ORDER = ("Agreement of the judge", "Coverage by model", "Cases below the thresh
 
 
 @pytest.mark.browser
-def test_the_page_says_that_nobody_measured_the_judge(
-    opens: Opens, graded: Path, tmp_path: Path
-) -> None:
-    page = opens(make(lambda _: graded, tmp_path, OPTIONS)).open("coverage")
+def test_the_page_says_that_nobody_measured_the_judge(opens: Opens, unmeasured: World) -> None:
+    page = opens(unmeasured).open("coverage")
     text = page.locator("main").inner_text()
     assert text.index("unmeasured") < text.index("Coverage by model")
     assert page.get_by_role("table", name="Agreement of the judge").count() == 0

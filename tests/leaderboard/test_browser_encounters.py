@@ -12,7 +12,7 @@ import pytest
 from medhelm import JurySpec, evaluate
 from medhelm.cli import run_command
 from tests.benchmarks.encounters.players import reply
-from tests.leaderboard.browsing import Opens, grid
+from tests.leaderboard.browsing import Opens, grid, opened
 from tests.server import serve_in_thread
 
 if TYPE_CHECKING:
@@ -104,10 +104,7 @@ def test_clinicians_by_case_mean_and_one_case_side_by_side(opens: Opens, address
     assert {row[unmarked[0].index("marked")] for row in unmarked[1:]} == {"0"}
     assert_radar(page)
     query = {"with": "encounter/asks_everything", "instance": "art0/scenario0"}
-    page = reader.go("run", "stage", "encounter/oracle", **query)
-    page.locator("summary").evaluate_all(
-        "all => all.forEach((e) => { e.parentElement.open = true; })"
-    )
+    page = opened(reader.go("run", "stage", "encounter/oracle", **query))
     items = grid(page.get_by_role("table", name="Items of the rubric"))
     assert items[0][1:] == ["A encounter/oracle", "B encounter/asks_everything"]
     assert len(items) == 5 and all("turn" in row[1] for row in items[1:])

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.leaderboard.browsing import Opens, World, grid, rows_by_name, spelled
+from tests.leaderboard.browsing import Opens, World, grid, opened, rows_by_name, spelled
 from tests.leaderboard.labelling import CLOSED, bundled, labels_of
-from tests.leaderboard.test_browser_access import opened
-
-if TYPE_CHECKING:
-    pass
 
 pytestmark = pytest.mark.browser
 

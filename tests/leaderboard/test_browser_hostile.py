@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.leaderboard.browsing import Opens, Reader, World, grid
+from tests.leaderboard.browsing import Opens, Reader, World, grid, opened
 from tests.leaderboard.hostile import (
     ATTACKS,
     FIRST,
@@ -109,9 +109,7 @@ def test_names_are_text_on_the_pages_over_all(opens: Opens, hostile: World) -> N
     ):
         page = reader.go(path)
         check(page, path)
-        page.locator("summary").evaluate_all(
-            "all => all.forEach((e) => { e.parentElement.open = true; })"
-        )
+        opened(page)
         assert page.locator(".plot svg.main-svg").count() >= 2 or path not in CHARTS
         for plot in page.locator(".plot").all():
             plot.hover(position={"x": 400, "y": 120}, force=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 from collections.abc import Iterator
@@ -11,32 +12,13 @@ import pytest
 
 from tests.leaderboard.browsing import Opens, World, grid, rows_by_name, spelled
 from tests.leaderboard.casting import CLOSED, data_of
-from tests.leaderboard.worlds import BENCHMARKS, GUESS, ONE, ORACLE, TWO
+from tests.leaderboard.worlds import BENCHMARKS, ONE
 from tests.quiz import command, environment
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
-
-MODELS = [
-    ("overview",),
-    ("heatmap",),
-    ("categories",),
-    ("cost",),
-    ("statistics",),
-    ("jury",),
-    ("benchmarks",),
-    ("about",),
-]
-RUNS = [
-    ("run", "open", ONE.name),
-    ("run", "private", ONE.name),
-    ("run", "unlicensed", TWO.name),
-    ("run", "mishaps", TWO.name),
-    ("run", "coding", GUESS.name),
-    ("run", "letters", ORACLE.name),
-]
 
 
 @pytest.fixture
@@ -51,27 +33,21 @@ def served(full: World) -> Iterator[str]:
         process.terminate()
 
 
-def visit_all(
-    opens: Opens, world: World | str, benchmarks: list[str], runs: list[tuple[str, ...]]
-) -> None:
-    reader = opens(world, has_charts=True)
+def test_every_page_opens_from_the_server(opens: Opens, served: str) -> None:
+    assert served.startswith("http://127.0.0.1:")
+    reader = opens(served, has_charts=True)
     reader.open()
-    named = [("benchmark", name) for name in benchmarks]
-    for path in [*MODELS, *named, *runs]:
+    names = "overview heatmap categories cost statistics jury benchmarks about"
+    runs = [("run", name, ONE.name) for name in ("open", "private")]
+    for path in [*zip(names.split()), ("benchmark", "open"), ("benchmark", "private"), *runs]:
         page = reader.go(*path)
         heading = page.locator("h1").inner_text()
         assert heading and "cannot" not in heading and "No such" not in heading, path
         assert page.get_by_role("alert").count() == 0, path
         assert heading in page.title()
-    for tab in ("results", "settings"):
-        for path in runs:
-            page = reader.go(*path, tab=tab)
-            assert page.locator("main h2").count() >= 2, (path, tab)
-
-
-def test_every_page_opens_from_the_server(opens: Opens, served: str) -> None:
-    assert served.startswith("http://127.0.0.1:")
-    visit_all(opens, served, ["open", "private"], RUNS[:2])
+    for path, tab in itertools.product(runs, ("results", "settings")):
+        page = reader.go(*path, tab=tab)
+        assert page.locator("main h2").count() >= 2, (path, tab)
 
 
 def test_the_first_view_of_another_address_than_the_overview(opens: Opens, full: World) -> None:

@@ -25,18 +25,19 @@ from medhelm_leaderboard.files import as_script
 from medhelm_leaderboard.serve import open_server
 from medhelm_leaderboard.site import SiteOptions, build_site
 from tests.build_runs import EXACT, items, write_run
-from tests.leaderboard.casting import build, js_string
+from tests.leaderboard.casting import build, fresh, js_string
 from tests.quiz import command, environment
 from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def two(tmp_path: Path) -> tuple[Path, Path]:
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two builds: one score, one rank and one version have changed, a model has come."""
+    folder = tmp_path_factory.mktemp("two")
     for name, a, version in (("old", [1.0, 1.0, 0.0], "1"), ("new", [0.0, 0.0, 0.0], "2")):
-        results = tmp_path / f"results-{name}"
+        results = folder / f"results-{name}"
         metric = msgspec.structs.replace(EXACT, version=version)
         write_run(results, "x", "a", items(a))
         write_run(results, "x", "b", items([1.0, 0.0, 0.0]))
@@ -44,11 +45,10 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
         write_run(results, "y", "b", items([1.0, 0.0]), metrics=[metric])
         if name == "new":
             write_run(results, "y", "c", items([1.0, 0.0]), metrics=[metric])
-        build(results, tmp_path / name)
-    return tmp_path / "old", tmp_path / "new"
+        build(results, folder / name)
+    return folder / "old", folder / "new"
 
 
-@pytest.mark.slow
 def test_diff_names_what_changed(two: tuple[Path, Path]) -> None:
     rows = diff(*two).rows
     found = {(r["change"], r["benchmark"], r["model"]): r for r in rows}
@@ -62,7 +62,6 @@ def test_diff_names_what_changed(two: tuple[Path, Path]) -> None:
     assert {c for c, _, _ in found} == {"score", "version", "added", "rank"}
 
 
-@pytest.mark.slow
 def test_diff_of_the_same_build_is_empty(two: tuple[Path, Path], shell: Shell) -> None:
     table = diff(two[0], two[0])
     assert not table.rows and "Nothing has changed" in table.notes[0]
@@ -71,12 +70,11 @@ def test_diff_of_the_same_build_is_empty(two: tuple[Path, Path], shell: Shell) -
     assert "is not a built site" in shell.error("leaderboard", "diff", two[0], two[0].parent)
 
 
-@pytest.mark.slow
 def test_diff_tells_of_other_settings_and_other_instances(
     two: tuple[Path, Path], tmp_path: Path
 ) -> None:
     wider = SiteOptions(settings=Settings(draws=50, confidence=0.8))
-    wanted = Wanted(results_dir=tmp_path / "results-old")
+    wanted = Wanted(results_dir=two[0].with_name("results-old"))
     build_site(wanted, tmp_path / "other", load_registry(), wider)
     table = diff(two[0], tmp_path / "other")
     assert not table.rows and "No score, rank or version has changed" in table.notes[0]
@@ -104,20 +102,17 @@ def get(
     return found
 
 
-@pytest.mark.slow
-def test_the_server_gives_files_of_the_site_only(site: Path) -> None:
+def test_the_server_gives_files_of_the_site_only(site: Path, tmp_path: Path) -> None:
+    site = fresh(site, tmp_path / "site")
     (site / "secret.txt").write_text("SECRET")
-    try:
-        with served(site) as port:
-            status, headers, body = get(port, "/")
-            assert status == 200 and b"<html" in body
-            assert "script-src 'self';" in headers["Content-Security-Policy"]
-            assert headers["X-Content-Type-Options"] == "nosniff"
-            assert get(port, "/data/site.js?x=1")[0] == 200
-            for path in ("/secret.txt", "/data/", "/../results", "/%2e%2e/x", "/build.json/.."):
-                assert get(port, path)[0] == 404, path
-    finally:
-        (site / "secret.txt").unlink()
+    with served(site) as port:
+        status, headers, body = get(port, "/")
+        assert status == 200 and b"<html" in body
+        assert "script-src 'self';" in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert get(port, "/data/site.js?x=1")[0] == 200
+        for path in ("/secret.txt", "/data/", "/../results", "/%2e%2e/x", "/build.json/.."):
+            assert get(port, path)[0] == 404, path
     with open_server(site, 0) as server:
         assert server.server_address[0] == "127.0.0.1"
 
@@ -147,7 +142,6 @@ def test_other_requests(site: Path) -> None:
         assert status == 403 and b"medhelmData" not in body
 
 
-@pytest.mark.slow
 def test_a_site_that_is_renewed_while_it_is_served(tmp_path: Path) -> None:
     results, site = tmp_path / "results", tmp_path / "site"
     write_run(results, "x", "a", items([1.0, 0.0]))
@@ -162,7 +156,6 @@ def test_a_site_that_is_renewed_while_it_is_served(tmp_path: Path) -> None:
         assert get(port, "/")[0] == 404
 
 
-@pytest.mark.slow
 def test_a_browser_that_goes_away_is_no_fault(
     site: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -190,7 +183,6 @@ def test_a_port_in_use_and_a_folder_without_a_site(site: Path, tmp_path: Path) -
         open_server(tmp_path, 0)
 
 
-@pytest.mark.slow
 def test_ctrl_c_ends_the_server_quietly(site: Path) -> None:
     argv = command("leaderboard", "serve", str(site), "--port", "0")
     with subprocess.Popen(

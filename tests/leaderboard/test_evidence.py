@@ -24,6 +24,7 @@ from tests.build_runs import EXACT, Item, items, write_run
 from tests.leaderboard.browsing import World
 from tests.leaderboard.casting import CLOSED, fresh
 from tests.leaderboard.hostile import FIRST
+from tests.leaderboard.test_border import every_byte
 from tests.leaderboard.worlds import case, episode
 
 if TYPE_CHECKING:
@@ -43,11 +44,6 @@ def verified(out: Path, results: Path, capsys: pytest.CaptureFixture[str]) -> tu
     capsys.readouterr()
     code = run_command(["report", "--verify", str(out), "--results-dir", str(results)])
     return code, capsys.readouterr().out.splitlines()[:-1]
-
-
-def every_byte(out: Path) -> bytes:
-    files = sorted(path for path in out.rglob("*") if path.is_file())
-    return b"".join(path.name.encode() + path.read_bytes() for path in files)
 
 
 def table(out: Path, name: str) -> Any:
@@ -103,9 +99,16 @@ def test_text_that_one_run_of_a_benchmark_closes_stays_closed(tmp_path: Path) ->
 # What is shown -----------------------------------------------------------------------------------
 
 
-def test_numbers_are_those_of_the_tables(results: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
+@pytest.fixture(scope="module")
+def reported(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report on all runs of a model, which no test changes."""
+    out = tmp_path_factory.mktemp("reported") / "out"
     assert report(results, out) == 0
+    return out
+
+
+def test_numbers_are_those_of_the_tables(results: Path, reported: Path) -> None:
+    out = reported
     loaded = load_results(results, models=[MODEL])
     for name in ("benchmarks", "cost", "exposure", "jury"):
         expected = to_document(loaded.typed(name, Settings(draws=50))).rows
@@ -200,9 +203,8 @@ def test_worst_answers_are_dealt_over_benchmarks_and_failures_are_apart(tmp_path
     assert "reply errors0." in worst and "reply many12." not in worst and "reply few0." not in worst
 
 
-def test_checklists_say_what_the_record_knows_and_no_more(results: Path, tmp_path: Path) -> None:
-    assert report(results, tmp_path / "out") == 0
-    tripod, chart = (checklist(tmp_path / "out", name) for name in ("tripod_llm", "chart"))
+def test_checklists_say_what_the_record_knows_and_no_more(reported: Path) -> None:
+    tripod, chart = (checklist(reported, name) for name in ("tripod_llm", "chart"))
     assert len(tripod) == 49 and len(chart) == 39  # sub-items as published
     assert {n.rstrip("abcdefg") for n in tripod} == {str(n) for n in range(1, 20)}
     by_author = ("2", "3a", "3b", "13", "14a", "14b", "14c", "14d", "15", "19a", "19b", "19d")
@@ -287,10 +289,9 @@ def test_a_report_writes_over_nothing_but_a_report(
     assert run_command(["report", "--verify", str(mine)]) == 2
 
 
-def test_the_description_for_archives_names_every_file(results: Path, tmp_path: Path) -> None:
+def test_the_description_for_archives_names_every_file(reported: Path) -> None:
     """`scripts/check_crate.py` asks the readers of others; here is what they look for."""
-    out = tmp_path / "out"
-    assert report(results, out) == 0
+    out = reported
     crate = json.loads((out / "ro-crate-metadata.json").read_text())
     graph = {entity["@id"]: entity for entity in crate["@graph"]}
     root = graph["./"]

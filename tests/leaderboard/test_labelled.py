@@ -52,7 +52,6 @@ def harm_page(site: Path) -> Any:
 # No leak -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_no_word_of_a_closed_case_gets_out(harm_site: Path, acts: Path) -> None:
     planted = b"".join(p.read_bytes() for p in acts.rglob("*") if p.is_file())
     for word in (
@@ -75,7 +74,6 @@ def test_no_word_of_a_closed_case_gets_out(harm_site: Path, acts: Path) -> None:
         assert all(len(i) == 16 and int(i, 16) >= 0 for i in page["ids"])
 
 
-@pytest.mark.slow
 def test_scores_of_closed_cases_are_there_and_errors_by_specialty_are_not(
     harm_site: Path, acts: Path
 ) -> None:
@@ -99,7 +97,6 @@ def test_scores_of_closed_cases_are_there_and_errors_by_specialty_are_not(
     assert stored["rows"] == kept
 
 
-@pytest.mark.slow
 def test_only_public_cases_on_demand(acts: Path, tmp_path: Path) -> None:
     build(acts, tmp_path / "site", access=["public"])
     named = {r["benchmark"] for r in rows_of(harm_page(tmp_path / "site"))}
@@ -220,7 +217,6 @@ def test_other_sites_have_no_page_and_no_empty_labels(site: Path) -> None:
 # What cannot be shown, what changes --------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_unreadable_metadata_takes_the_page_and_nothing_else(acts: Path, tmp_path: Path) -> None:
     results = fresh(acts, tmp_path / "results")
     for grading in find_gradings(results):
@@ -238,7 +234,6 @@ def test_unreadable_metadata_takes_the_page_and_nothing_else(acts: Path, tmp_pat
     assert "harm" not in dict(scoring["tables"]) and len(scoring["runs"]) == 12
 
 
-@pytest.mark.slow
 def test_diff_tells_of_safety_and_severe_harm(acts: Path, tmp_path: Path) -> None:
     build(acts, tmp_path / "old", benchmarks=["labelled"], models=["lab/bold", "lab/careful"])
     results = fresh(acts, tmp_path / "results")
@@ -256,7 +251,6 @@ def test_diff_tells_of_safety_and_severe_harm(acts: Path, tmp_path: Path) -> Non
     assert moved >= {"noharm_overall", "noharm_safety", "noharm_severe_rate", "noharm_harm"}
 
 
-@pytest.mark.slow
 def test_a_site_whose_labelled_runs_are_gone_loses_the_page(
     acts: Path, results: Path, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ from tests.leaderboard.casting import CLOSED, data_of
 from tests.leaderboard.hostile import ATTACKS, as_shown
 from tests.leaderboard.test_border import every_byte
 from tests.leaderboard.test_browser_hostile import check
+from tests.registry.distributions import register
 from tests.test_docs import check_docs
 
 pytestmark = pytest.mark.slow
@@ -100,10 +101,7 @@ def bring(folder: Path, text: str, script: str = SCRIPT, *, installed: bool = Fa
     (home / "acme.js").write_text(script)
     (home / "acme.css").write_text(".acme li { color: rgb(1, 2, 3); }\n")
     if installed:
-        info = folder / "acme_pages-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-pages\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text("[medhelm]\nown = acme_pages\n")
+        register(folder, "acme-pages")
     return path
 
 
@@ -255,7 +253,6 @@ def answer(episode, scores):
 )
 
 
-@pytest.mark.slow
 def test_a_page_that_publishes_all_it_gets_publishes_nothing_closed(
     results: Path, tmp_path: Path
 ) -> None:
@@ -300,7 +297,6 @@ def plain(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / "tables"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -344,7 +340,6 @@ def test_a_page_is_named_by_its_package_or_file_without_the_folders_above(
     assert fault_of(page, Unusable("why")) == f"left out: the plugin {named}: why"
 
 
-@pytest.mark.slow
 def test_other_processes_ask_the_plugin_too(
     results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,7 +358,6 @@ def test_other_processes_ask_the_plugin_too(
         assert b'["acme",1]' in path.read_bytes() and other.read_bytes() == path.read_bytes()
 
 
-@pytest.mark.slow
 def test_a_table_that_the_site_has_is_not_replaced(results: Path, tmp_path: Path) -> None:
     code = GOOD.replace("list(runs.study.cells)", "[], tables=[own_table(runs)]")
     code += "\ndef own_table(runs):\n    from medhelm.tables.overall import overall\n    return overall(runs.study)\n"
@@ -373,7 +367,6 @@ def test_a_table_that_the_site_has_is_not_replaced(results: Path, tmp_path: Path
     assert ["'overall', which the site has already" in p.what for p in built.problems] == [True]
 
 
-@pytest.mark.slow
 def test_a_page_may_not_bear_the_name_of_one_of_the_sites_own(
     results: Path, tmp_path: Path
 ) -> None:
@@ -412,7 +405,6 @@ def test_a_page_that_cannot_be_put_on_a_site_is_refused_by_name(
     assert registry.pages["harm"].title == "Harm" and "acme" not in registry.pages
 
 
-@pytest.mark.slow
 def test_another_page_or_another_code_of_it_renews_the_site(results: Path, tmp_path: Path) -> None:
     plugin, site = bring(tmp_path, HEAD + GOOD + HOOK), tmp_path / "site"
     assert build(results, site).written

@@ -98,7 +98,7 @@ def test_a_renewal_that_was_cut_is_made_whole(
     after: int,
     goes_back: bool,
 ) -> None:
-    build(results, tmp_path / "site")
+    fresh(site, tmp_path / "site")
     (tmp_path / "site" / "data" / "mine.txt").write_text("mine")
     cut(monkeypatch, changed[0], tmp_path / "site", after)
     then, whole = (results, site) if goes_back else changed
@@ -109,8 +109,8 @@ def test_a_renewal_that_was_cut_is_made_whole(
 
 
 @pytest.mark.slow
-def test_two_builds_at_once(results: Path, tmp_path: Path) -> None:
-    build(results, tmp_path / "site")
+def test_two_builds_at_once(results: Path, site: Path, tmp_path: Path) -> None:
+    fresh(site, tmp_path / "site")
     other = SiteFolder(tmp_path / "site")
     other.open()
     with pytest.raises(UsageError, match="another build writes the site"):
@@ -172,10 +172,9 @@ def test_a_killed_build_in_a_folder_with_blanks(results: Path, site: Path, tmp_p
 
 @pytest.mark.slow
 def test_another_version_builds_anew_and_writes_only_what_differs(
-    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    results: Path, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = tmp_path / "site"
-    build(results, site)
+    site = fresh(site, tmp_path / "site")
     before = content(site)
     times = {name: (site / name).stat().st_mtime_ns for name in before}
     monkeypatch.setattr(site_module, "__version__", "99")
@@ -188,10 +187,9 @@ def test_another_version_builds_anew_and_writes_only_what_differs(
 
 @pytest.mark.slow
 def test_a_file_that_was_changed_by_hand_is_mended_by_the_next_build_of_anything(
-    results: Path, changed: tuple[Path, Path], tmp_path: Path
+    site: Path, changed: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    site = tmp_path / "site"
-    build(results, site)
+    site = fresh(site, tmp_path / "site")
     before = content(site)
     for name in before:
         if name.startswith("data/"):
@@ -203,10 +201,9 @@ def test_a_file_that_was_changed_by_hand_is_mended_by_the_next_build_of_anything
 
 @pytest.mark.slow
 def test_a_new_chart_library_and_a_new_taxonomy_renew_the_site(
-    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    results: Path, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = tmp_path / "site"
-    build(results, site)
+    site = fresh(site, tmp_path / "site")
     (tmp_path / "plotly" / "package_data").mkdir(parents=True)
     (tmp_path / "plotly" / "package_data" / "plotly.min.js").write_text("'newer'")
     spec = ModuleSpec("plotly", None, origin=str(tmp_path / "plotly" / "__init__.py"))

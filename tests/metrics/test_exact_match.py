@@ -165,7 +165,7 @@ def test_real_options_are_read_in_usual_words(
     """
     missed = []
     instances = request.getfixturevalue(name)
-    for instance in instances[:: {"headqa": 15, "pubmed_qa": 5}.get(name, 1)]:
+    for instance in instances[:: {"headqa": 15, "pubmed_qa": 5, "medbullets": 3}[name]]:
         letters = "ABCDE"[: len(instance.choices)]
         for letter, text in zip(letters, instance.choices, strict=True):
             if "{letter}" not in template and text.strip(". ") in letters:

@@ -140,13 +140,6 @@ def test_a_default_table_is_printed_with_the_others(site: Path, results: Path, c
     assert [title in out for title in titles] == [True, True, True]
 
 
-def test_a_typo_names_the_nearest(results: Path, call: Call) -> None:
-    code, out, err = call(*tables(results, "--table", "overal"))
-    assert (code, out) == (2, "")
-    assert err.startswith("medhelm: unknown table 'overal'; did you mean 'overall'")
-    assert err.count("\n") == 1 and "tables are: overall, benchmarks" in err
-
-
 def test_a_table_that_raises_is_named_and_the_others_are_printed(
     site: Path, results: Path, call: Call
 ) -> None:
@@ -219,15 +212,3 @@ def test_a_hook_that_returns_no_table_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(PluginError, match="a hook returned str, expected TableSpec"):
         find_tables([str(file)])
-
-
-REFUSED = {
-    "--by x": "--by KEY belongs to --table gaps or slices",
-    "--table cost --metrics all": "--metrics belongs to --table benchmarks",
-    "--mde paper": "--mde belongs to --table mde",
-}
-
-
-def test_an_option_that_would_change_nothing_is_refused(results: Path, call: Call) -> None:
-    for more, said in REFUSED.items():
-        assert call(*tables(results, *more.split())) == (2, "", f"medhelm: {said}\n")

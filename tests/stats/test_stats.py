@@ -91,27 +91,6 @@ def test_a_part_without_a_value_is_left_out_of_the_mean_of_parts() -> None:
     assert found[0] == 0.5 and math.isnan(found[1])
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "mean",
-        "ratio",
-        "mean_of_parts",
-        "micro_precision",
-        "micro_recall",
-        "micro_f1",
-        "macro_f1",
-        "noharm_overall",
-    ],
-)
-def test_aggregations_broadcast_over_draws(name: str) -> None:
-    k = {"mean": 2, "ratio": 2, "mean_of_parts": 6, "macro_f1": 6, "noharm_overall": 6}.get(name, 3)
-    sums = np.random.default_rng(3).integers(1, 9, size=(5, 7, k)).astype(float)
-    whole = pooled(name, sums)
-    assert whole.shape == (5, 7)
-    assert whole[2, 3] == pooled(name, sums[2, 3])
-
-
 # Normalisation
 
 

@@ -380,7 +380,6 @@ def test_what_is_missing_must_not_be_able_to_turn_a_verdict(tmp_path: Path, name
         assert row["low"] > 0.9, "what was answered would pass"
 
 
-@pytest.mark.slow
 def test_a_gap_of_less_than_one_in_a_hundred_can_turn_a_verdict_too(tmp_path: Path) -> None:
     # Of 10,000 rows 90 lack a value: Wilson's low end falls by more than its half-width of 0.008.
     write_run(tmp_path, "headqa", "a", items(rate(7928, 9910, missing=90)))
@@ -393,7 +392,6 @@ def test_a_gap_of_less_than_one_in_a_hundred_can_turn_a_verdict_too(tmp_path: Pa
     assert only(tmp_path, "benchmark: headqa, minimum: 0.78")["verdict"] == "PASS"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("end", ["low", "high"])
 def test_a_verdict_that_hangs_on_the_seed_is_none(tmp_path: Path, end: str) -> None:
     values = [float(v) for v in np.random.default_rng(3).random(400)]
@@ -736,7 +734,6 @@ def test_only_benchmarks_of_the_profile_are_read(ward: Path, shell: Shell) -> No
     shell("tables", "--table", "benchmarks", code=2)
 
 
-@pytest.mark.slow
 def test_one_table_in_every_format(
     ward: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
@@ -762,7 +759,6 @@ def test_one_table_in_every_format(
     assert max(map(len, lines)) <= 80 and line.split()[:7] == wanted
 
 
-@pytest.mark.slow
 def test_samples_are_called_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
@@ -792,7 +788,6 @@ def test_a_mistake_is_one_line_and_no_verdict(ward: Path, shell: Shell) -> None:
     assert EXIT_CODES["INCONCLUSIVE"] == 2
 
 
-@pytest.mark.slow
 def test_profiles_are_listed_described_and_completed(
     monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
@@ -811,7 +806,6 @@ def test_the_page_names_every_profile() -> None:
     assert [name for name in packaged_profiles() if f"`{name}`" not in page] == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("form", "minimum", "code"), [("terminal", 0.99, 1), ("json", 0.5, 0)])
 def test_a_reader_who_has_gone_changes_no_verdict(
     tmp_path: Path, form: str, minimum: float, code: int

@@ -95,13 +95,11 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], di
 def by_form(prompts: list[str]) -> dict[str, dict[int, list[tuple[str, str]]]]:
     """Return the options of each question as they were sent, by form."""
     found: dict[str, dict[int, list[tuple[str, str]]]] = {}
-    plain: dict[int, list[str]] = {}
     rows = sorted(map(shown, prompts), key=lambda row: row[0])
     for i, options in rows:
         texts = [text for _, text in options]
         if options[0][0] == "A" and "None of these" not in texts:
             place = i * 5 % 4 if i != QUESTIONS - 2 else 0
-            is_plain = texts[place].startswith("right") and sorted(texts) == sorted(texts)
             order = ["right", "wrong", "bad", "poor"]
             order[0], order[place] = order[place], order[0]
             is_plain = [t.split()[0] for t in texts] == order or i == QUESTIONS - 2
@@ -109,7 +107,6 @@ def by_form(prompts: list[str]) -> dict[str, dict[int, list[tuple[str, str]]]]:
         else:
             form = {"1": "digits", "I": "roman", "A": "none_of_these"}[options[0][0]]
         found.setdefault(form, {})[i] = options
-        plain.setdefault(i, texts)
     return found
 
 
