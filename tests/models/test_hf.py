@@ -17,7 +17,6 @@ import pytest
 from medhelm.cli import run_command
 from medhelm.errors import ModelError, UsageError
 from medhelm.models import ModelPool, access, check_model, open_model
-from medhelm.models.catalogue import load_models
 from medhelm.models.decoding import BatchRow, Draws
 from medhelm.models.hf import HFModel
 from medhelm.models.weights import Weights, cut_at_stop
@@ -64,15 +63,6 @@ def various(**more: Any) -> list[Request]:
 
 
 # Without weights ------------------------------------------------------------------------------
-
-
-def test_the_template_is_local_and_its_place_must_be_named() -> None:
-    spec = load_models()["hf/local"]
-    assert (spec.provider, spec.endpoint_class, spec.weights) == ("hf", "local", "open")
-    with pytest.raises(
-        ModelError, match="model.model is missing: give a hub id, a folder or a .gguf"
-    ):
-        check_model(spec, {})
 
 
 def test_a_place_without_weights_is_said_before_anything_is_loaded(tmp_path: Path) -> None:

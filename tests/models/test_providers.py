@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from medhelm import ModelSpec, Provider, evaluate
+from medhelm import ModelSpec, Provider
 from medhelm.errors import ModelError, PluginError, UnknownName
 from medhelm.models import ModelPool, check_model, open_model
 from medhelm.models.catalogue import find_model, load_models
@@ -162,23 +162,6 @@ def test_it_is_listed_described_and_estimated(package: Path, shell: Shell) -> No
     )
     assert "provider: example_lines" in shell("describe", "example_lines/any-9b")
     assert "example_lines/any-9b" in shell("estimate", *RUN[1:])
-
-
-@pytest.mark.slow
-def test_it_is_asked_from_python(package: Path, lines: LinesServer) -> None:
-    load_registry()
-    model = find_model("example_lines/any-9b")
-    assert model.endpoint_class == "external" and model.provider == "example_lines"
-    spec = ModelSpec(
-        name="mine",
-        provider="example_lines",
-        model="m",
-        base_url=url(lines),
-        api_key_env="EXAMPLE_LINES_KEY",
-    )
-    results = evaluate(models=[spec], benchmarks=["example_triage"], data="sample")
-    assert {asked["model"] for asked in lines.asked} == {"m"}
-    assert set(results.table("overall")["model"]) == {"mine"}
 
 
 @pytest.mark.slow
