@@ -16,7 +16,7 @@ from medhelm.models.provider import DECIDING
 from medhelm.models.providers import built_in
 from medhelm.schema.data import Rubric
 from medhelm.schema.episode import Sampling
-from medhelm.schema.run import JurySpec, JuryTerms, RunSpec
+from medhelm.schema.run import JurySpec, JuryTerms
 from medhelm.store.records import (
     find_gradings,
     find_runs,
@@ -27,6 +27,7 @@ from medhelm.store.records import (
 from tests.juries import ESSAY, rated
 from tests.quiz import PLUGIN, write_quiz
 from tests.server import FaultServer, serve_in_thread
+from tests.store.test_records import SPEC
 
 pytestmark = pytest.mark.slow
 
@@ -60,21 +61,6 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def spec_of(model: ModelSpec) -> RunSpec:
-    return RunSpec(
-        benchmark="quiz",
-        benchmark_version="1",
-        data="full",
-        split="test",
-        dataset_sha256="0" * 64,
-        prompt_name="p",
-        prompt_version="1",
-        prompt_sha256="0" * 64,
-        model=model,
-        max_output_tokens=16,
-    )
-
-
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the data of the stored runs."""
@@ -96,7 +82,8 @@ def test_spellings_of_one_address_are_one_run_and_are_asked_alike(
     one: str | None, two: str
 ) -> None:
     assert identity(served(one)) == identity(served(two))
-    assert len({request_hash(spec_of(served(url))) for url in (one, two)}) == 1
+    runs = (msgspec.structs.replace(SPEC, model=served(url)) for url in (one, two))
+    assert len({*map(request_hash, runs)}) == 1
     keys = {"OPENAI_API_KEY": "k"}
     assert resolve_access(served(one), keys).url == resolve_access(served(two), keys).url
 
