@@ -22,6 +22,7 @@ from medhelm.store.records import (
 )
 from tests.benchmarks.conftest import NAMES
 from tests.data.test_fetch import Server, server
+from tests.quiz import record_of
 from tests.registry.distributions import install
 from tests.shell import Shell
 
@@ -151,8 +152,7 @@ def test_rows_that_are_left_out_are_counted_with_the_reason(shell: Shell, tmp_pa
     reasons = ", ".join(f"{why} (1)" for why in left_out)
     assert f"3 row(s) are left out: {reasons}\n" in shell("validate", "mtsamples")
     shell("run", "model=baseline/lead", "benchmark=mtsamples", "data=sample", "results_dir=results")
-    (grading,) = find_gradings(tmp_path / "results")
-    assert read_record(grading).left_out == left_out
+    assert record_of(tmp_path).left_out == left_out
 
 
 # validate --------------------------------------------------------------------------------------

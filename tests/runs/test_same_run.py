@@ -24,7 +24,7 @@ from medhelm.store.records import (
     read_plan,
     request_hash,
 )
-from tests.juries import ESSAY, rated
+from tests.juries import judged, rated
 from tests.quiz import PLUGIN, write_quiz
 from tests.server import FaultServer, serve_in_thread
 from tests.store.test_records import SPEC
@@ -132,19 +132,18 @@ def test_a_damaged_plan_keeps_the_name_of_its_folder(here: Path, server: FaultSe
 
 
 def test_a_judge_under_another_name_takes_no_verdicts_over_in_silence(here: Path) -> None:
-    def judged(name: str, **more: Any) -> Any:
-        judges = (served(server.base_url, name=name, endpoint_class="local"),)
-        jury = JurySpec(name="j", judges=judges, quorum=1, reasons=False)
-        given = {"data": "sample", "results_dir": here / "results", "plugins": ESSAY} | more
-        return evaluate("baseline/lead", "essay", jury=jury, **given)
-
+    results = here / "results"
     with serve_in_thread(rated()) as server:
-        judged("j/first")
+        first, second = (
+            served(server.base_url, name=f"j/{name}", endpoint_class="local")
+            for name in ("first", "second")
+        )
+        judged(results, first)
         asked = server.requests
         with pytest.raises(UsageError, match="'j/second' is stored there as 'j/first'"):
-            judged("j/second")
-        judged("j/second", rename=True)
-        rows = judged("j/second").typed("jury").rows
+            judged(results, second)
+        judged(results, second, rename=True)
+        rows = judged(results, second).typed("jury").rows
         assert {row["judge"] for row in rows if row["level"] == "judge"} == {"j/second"}
         assert server.requests == asked
 
