@@ -31,16 +31,11 @@ from tests.models.local_model import (
     no_hub,
     smollm2,
     smollm2_folder,
+    tiny,
 )
 
-__all__ = ["no_hub"]
+__all__ = ["no_hub", "tiny"]
 LENGTHS = (3, 40, 9, 90, 1)
-
-
-@pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need_transformers()
-    return make_tiny_model(tmp_path_factory.mktemp("tiny") / "tiny-model")
 
 
 def spec_for(model: Path | str, **more: Any) -> ModelSpec:

@@ -296,12 +296,6 @@ def test_the_default_limit_is_found_while_asking() -> None:
     assert took <= 3.0 and 256 <= server.in_flight_max <= limits.CEILING
 
 
-def test_a_limit_of_the_users_is_never_passed() -> None:
-    server = Server(0, 0.2)
-    simulate(server, 1000, 20)
-    assert server.in_flight_max == 20
-
-
 def test_a_request_that_waits_for_its_retry_holds_no_slot() -> None:
     class Once(Server):
         """Refuses the first request, for a long time."""
