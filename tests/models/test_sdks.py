@@ -35,40 +35,14 @@ KEY = "sk-test-4711-secret"
 
 @dataclass(frozen=True)
 class Sdk:
-    """One provider, and what its API looks like."""
+    """One provider, and what its API looks like, as the service documents it."""
 
     provider: str
     answer: Callable[..., Body]
     prompt: Callable[[Body], str]
-
-    @property
-    def module(self) -> str:
-        return next(iter(built_in()[self.provider].packages), "aiohttp")
-
-    @property
-    def key_env(self) -> str:
-        return SENT[self.provider][0]
-
-    @property
-    def path(self) -> str:
-        return SENT[self.provider][2]
-
-    def key_sent(self, headers: Any) -> str:
-        """Return the key that a request was sent with."""
-        name = SENT[self.provider][1]
-        return str(headers[name]).removeprefix("Bearer " if name == "Authorization" else "")
-
-
-SENT = {
-    "openai": ("OPENAI_API_KEY", "Authorization", "/chat/completions"),
-    "anthropic": ("ANTHROPIC_API_KEY", "x-api-key", "/v1/messages"),
-    "google": ("GEMINI_API_KEY", "x-goog-api-key", "/v1beta/models/m:generateContent"),
-    "openai_responses": ("OPENAI_API_KEY", "Authorization", "/responses"),
-    "azure": ("AZURE_OPENAI_API_KEY", "api-key", "/openai/deployments/m/chat/completions"),
-    "bedrock": ("", "Authorization", "/model/m/converse"),
-    "vertex": ("", "Authorization", "/publishers/google/models/m:generateContent"),
-}
-"""The variable of the key, its header and the path, as the services document them."""
+    key_env: str
+    key_header: str
+    path: str
 
 
 def _chat(body: Body) -> str:
@@ -79,33 +53,35 @@ def _gemini(body: Body) -> str:
     return str(body["contents"][0]["parts"][0]["text"])
 
 
+def _responses(body: Body) -> str:
+    return str(body["input"][-1]["content"])
+
+
+def _converse(body: Body) -> str:
+    return str(body["messages"][0]["content"][0]["text"])
+
+
+BEARER = "Authorization"
+AZURE = "/openai/deployments/m/chat/completions"
+GOOGLE = "/v1beta/models/m:generateContent"
+VERTEX = "/publishers/google/models/m:generateContent"
 SDKS = [
-    Sdk("openai", completion, _chat),
-    Sdk("anthropic", message, _chat),
-    Sdk("google", candidates, _gemini),
-    Sdk("openai_responses", response, lambda body: str(body["input"][-1]["content"])),
-    Sdk("azure", completion, _chat),
-    Sdk("bedrock", converse_reply, lambda body: str(body["messages"][0]["content"][0]["text"])),
-    Sdk("vertex", candidates, _gemini),
+    Sdk("openai", completion, _chat, "OPENAI_API_KEY", BEARER, "/chat/completions"),
+    Sdk("anthropic", message, _chat, "ANTHROPIC_API_KEY", "x-api-key", "/v1/messages"),
+    Sdk("google", candidates, _gemini, "GEMINI_API_KEY", "x-goog-api-key", GOOGLE),
+    Sdk("openai_responses", response, _responses, "OPENAI_API_KEY", BEARER, "/responses"),
+    Sdk("azure", completion, _chat, "AZURE_OPENAI_API_KEY", "api-key", AZURE),
+    Sdk("bedrock", converse_reply, _converse, "", BEARER, "/model/m/converse"),
+    Sdk("vertex", candidates, _gemini, "", BEARER, VERTEX),
 ]
 CHAT = SDKS[0]
 """What is the same for all, as it is below every protocol, is tried with this one."""
 
 
-PACKAGED = [sdk for sdk in SDKS if built_in()[sdk.provider].packages]
-"""Those whose package is an extra."""
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(sdk, marks=[pytest.mark.extra] * (sdk in PACKAGED), id=sdk.provider)
-        for sdk in SDKS
-    ]
-)
+@pytest.fixture(params=SDKS, ids=lambda sdk: sdk.provider)
 def sdk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Sdk:
-    """A provider whose package is here."""
+    """A provider, without keys in the environment; with one named no package is needed."""
     sdk: Sdk = request.param
-    pytest.importorskip(sdk.module, reason=f"needs the SDK: pip install '.[{sdk.provider}]'")
     for name in os.environ:
         if name.startswith(("ANTHROPIC_", "GOOGLE_", "GEMINI_", "OPENAI_")):
             monkeypatch.delenv(name)
@@ -212,7 +188,8 @@ def test_the_key_is_sent_and_shown_nowhere(sdk: Sdk) -> None:
             return f"{response} {model!r} {model.__dict__} {model.endpoint.__dict__}"
 
     shown = asyncio.run(run())
-    assert sdk.key_sent(server.headers[0]) == KEY
+    scheme = "Bearer " if sdk.key_header == BEARER else ""
+    assert server.headers[0][sdk.key_header] == scheme + KEY
     assert built_in()[sdk.provider].key_env == sdk.key_env and server.paths == [sdk.path]
     assert KEY not in f"{shown} {server.bodies}"
 
