@@ -20,6 +20,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.schema.run import RunSpec
 from medhelm.store.records import find_runs, read_plan, request_hash
 from tests.cases import cases
+from tests.registry.distributions import register
 from tests.server import serving
 from tests.shell import Shell
 
@@ -110,12 +111,9 @@ def lines() -> Iterator[LinesServer]:
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installed package with a provider; the working folder."""
-    site = tmp_path / "site"
-    info = site / "medhelm_example-1.2.3.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: medhelm-example\nVersion: 1.2.3\n")
-    (info / "entry_points.txt").write_text("[medhelm]\nexample = medhelm_example\n")
-    monkeypatch.syspath_prepend(site)
+    (tmp_path / "site").mkdir()
+    register(tmp_path / "site", "medhelm-example")
+    monkeypatch.syspath_prepend(tmp_path / "site")
     monkeypatch.syspath_prepend(THIRD_PARTY)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EXAMPLE_LINES_KEY", KEY)
