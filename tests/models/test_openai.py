@@ -284,12 +284,12 @@ def test_only_a_certificate_that_is_trusted_is_taken(
 
 
 @pytest.mark.slow
-def test_2000_instances_with_one_fault_in_ten_answer_the_very_same() -> None:
-    requests = [request(i) for i in range(2000)]
+def test_800_instances_with_one_fault_in_ten_answer_the_very_same() -> None:
+    requests = [request(i) for i in range(800)]
     clean = converse(requests, FaultServer("mixed"), max_concurrency=100)
     server = FaultServer("mixed", Faults(rate=0.1, hang_s=8, seed=3))
     faulty = converse(requests, server, max_concurrency=100, timeout_s=3)  # a busy machine is none
     assert [without_timings(r) for r in faulty] == [without_timings(r) for r in clean]
-    assert sum(server.faulted.values()) > 150 and server.duplicates == {}
+    assert sum(server.faulted.values()) > 60 and server.duplicates == {}
     lost = ("drop", "hang", "invalid_json", "truncated")
     assert sum(r.lost for r in faulty) == sum(server.faulted[kind] for kind in lost)
