@@ -237,6 +237,10 @@ def test_an_atomic_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
 
 
+def test_another_split_is_another_run_though_its_data_are_the_same() -> None:
+    assert request_hash(msgspec.structs.replace(SPEC, split="all")) != request_hash(SPEC)
+
+
 def test_the_request_hash_is_pinned_because_a_change_asks_every_model_again() -> None:
     assert request_hash(SPEC) == "b0748ac10e97de7d"
     held = msgspec.structs.replace(MODEL, json_schema=True)  # set only where a schema is sent
