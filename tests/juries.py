@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from medhelm import ModelSpec, Results, evaluate
+from medhelm.schema.run import JurySpec
 from tests.quiz import PLUGIN
 
 ESSAY = PLUGIN.with_name("essay.py")
@@ -16,6 +18,13 @@ def rated(score: int = 4, reason: str = "") -> str:
     """Return the reply of a judge that gives each axis this score, with a reason where one is given."""
     mark = {"score": score, "reason": reason} if reason else score
     return json.dumps(dict.fromkeys(AXES, mark))
+
+
+def judged(results: Path, *judges: ModelSpec, **more: Any) -> Results:
+    """Let judges, each of which is enough, rate a baseline's answers to the samples of `ESSAY`."""
+    jury = JurySpec(name="j", judges=judges, quorum=1, reasons=False)
+    given = {"data": "sample", "results_dir": results, "plugins": ESSAY} | more
+    return evaluate("baseline/lead", "essay", jury=jury, **given)
 
 
 def house_jury(

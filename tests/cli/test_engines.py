@@ -19,7 +19,7 @@ import pytest
 from medhelm.store.records import find_gradings, read_record
 from medhelm.store.shards import is_gathered
 from tests import slurm
-from tests.cli.test_workers import logged
+from tests.cli.test_workers import logged, server
 from tests.juries import ESSAY, house_jury, rated
 from tests.processes import asked, medhelm_forked, start
 from tests.quiz import (
@@ -35,6 +35,7 @@ from tests.quiz import (
 from tests.runs.test_serve import SERVER, alive, quiz, serve, started, wait_until
 from tests.server import FaultServer, serve_in_thread
 
+__all__ = ["server"]
 pytestmark = pytest.mark.slow
 
 SECRET = "sk-canary-of-a-key"
@@ -51,12 +52,6 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     cluster = Cluster(initialize_head=True, head_node_args=head)
     yield cluster
     cluster.shutdown()
-
-
-@pytest.fixture
-def server() -> Iterator[FaultServer]:
-    with serve_in_thread(latency_s=0.02) as found:
-        yield found
 
 
 def holds(folder: Path, text: str) -> list[Path]:

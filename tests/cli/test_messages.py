@@ -15,7 +15,6 @@ from medhelm.config import Job
 from medhelm.data.dataset import open_dataset
 from medhelm.data.readers import read_csv, read_file
 from medhelm.data.rubrics import load_rubric
-from medhelm.data.table_layout import TableLayout
 from medhelm.errors import DataError, PluginError, closest
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.type_errors import field_names
@@ -112,13 +111,6 @@ def test_declared_columns_of_another_delimiter_are_named_and_no_other_cell(tmp_p
 def test_a_table_of_one_column_is_read(tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text("note\nfine; well\n")
     assert list(read_csv(tmp_path / "own.csv")) == [(1, {"note": "fine; well"})]
-
-
-def test_a_missing_column_is_named_with_those_that_are_there() -> None:
-    layout = TableLayout(columns=("id", "note", "label"))
-    with pytest.raises(DataError) as caught:
-        layout.read({"id": "1", "note": "a", "Mrs Smith": "b"})
-    assert str(caught.value).endswith("the file has id, note and 1 other")
 
 
 def test_a_jury_without_a_rubric_is_told_from_one_of_an_unknown_name() -> None:

@@ -35,7 +35,18 @@ def test_a_new_benchmark_is_valid_and_runs(kind: str, here: Path, shell: Shell) 
         table = ("validate", "ward_notes", "--data", "full", "--data-dir", "data")
         assert " ".join(table) in out and ";" in Path("data/ward_notes/ward_notes.csv").read_text()
         shell(*table, "--plugin", plugin)
-    shell.error("new", "benchmark", "ward_notes", "--kind", kind)  # nothing is overwritten
+
+
+def test_nothing_is_overwritten(here: Path, shell: Shell) -> None:
+    shell("new", "benchmark", "ward_round", "--dir", "plugins")
+    plugin = here / "plugins" / "ward_round.py"
+    plugin.write_text("# mine\n")
+    line = shell.error("new", "benchmark", "ward_round", "--dir", "plugins")
+    assert "exists already" in line and plugin.read_text() == "# mine\n"
+    (here / "samples").mkdir()
+    (here / "samples" / "other.jsonl").write_text("{}\n")
+    shell.error("new", "benchmark", "other")
+    assert not (here / "other.py").exists()
 
 
 def test_a_new_rubric_is_one_of_a_benchmark(here: Path, shell: Shell) -> None:
@@ -59,17 +70,3 @@ def test_a_new_provider_and_a_new_protocol_run(here: Path, shell: Shell) -> None
     shell("validate", "ward_protocol", "--plugin", "ward_protocol.py")
     record = ask(shell, "ward_provider/any", "ward_protocol", "ward_provider.py,ward_protocol.py")
     assert record.own.usage.requests == 2 * record.instances and record.results[0].value == 0.5
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("metric", "m", "--kind", "jury"), "--kind is for benchmarks"),
-        (("rubric", "visit_note"), "the rubric 'visit_note' is there already"),
-        (("provider", "openai"), "the provider 'openai' is there already"),
-        (("protocol", "completion"), "the protocol 'completion' is there already"),
-        (("benchmark", "Ward-Notes"), "is not a name"),
-    ],
-)
-def test_what_cannot_be_new_is_refused(words: tuple[str, ...], said: str, shell: Shell) -> None:
-    assert said in shell.error("new", *words)

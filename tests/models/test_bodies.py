@@ -18,26 +18,15 @@ import pytest
 from medhelm.models import open_model
 from medhelm.models.codecs.wire import CHAT as CHAT_CODEC
 from medhelm.models.codecs.wire import Answer
+from medhelm.models.http_endpoint import HttpEndpoint, HttpModel
 from medhelm.models.network import MAX_ANSWER_BYTES, BadBody, BodyReader, read_body
 from medhelm.models.providers import built_in
 from medhelm.schema.episode import Response
 from medhelm.schema.model import ModelSpec
-from tests.models.asking import request, spec_for
-from tests.models.sdk_server import candidates, converse_reply, message, response
+from tests.models.asking import request, said_by, spec_for
 
 CHAT = {"choices": [{"message": {"content": "A"}, "finish_reason": "stop"}], "model": "m"}
-TEXT = {"choices": [{"text": "A", "finish_reason": "stop"}], "model": "m"}
-ANSWERS = {
-    "openai": CHAT,
-    "openai_completions": TEXT,
-    "openai_responses": response("A"),
-    "azure": CHAT,
-    "anthropic": message("A"),
-    "bedrock": converse_reply("A"),
-    "google": candidates("A"),
-    "vertex": candidates("A"),
-    "vertex_openai": CHAT,
-}
+GOOD = json.dumps(CHAT).encode()
 
 Send = Callable[[bytes], None]
 
@@ -108,34 +97,17 @@ def raw_server(reply: Callable[[Send], None]) -> Iterator[str]:
 
 
 def ask(spec: ModelSpec) -> Response:
-    async def run() -> Response:
-        model = open_model(spec, environ={"K": "k"})
-        await model.acquire()
-        try:
-            return await model.respond(request("a"))  # type: ignore[union-attr,no-any-return]
-        finally:
-            model.release()
-            await model.close()
-
-    return asyncio.run(run())
+    return asyncio.run(said_by(spec, [request("a")], {"K": "k"}))[0]
 
 
-def spec_of(provider: str, address: str) -> ModelSpec:
-    path = "/v1" if provider in ("openai", "openai_completions") else ""
-    return spec_for(address + path, provider=provider, max_attempts=2, api_key_env="K")
+def spec_of(address: str, provider: str = "openai") -> ModelSpec:
+    return spec_for(address + "/v1", provider=provider, max_attempts=2, api_key_env="K")
 
 
-@pytest.fixture(params=[name for name, p in built_in().items() if p.base_url])
-def provider(request: pytest.FixtureRequest) -> str:
-    """A provider whose package is here."""
-    name: str = request.param
-    for module in built_in()[name].packages:
-        pytest.importorskip(module, reason=f"needs the package of {name}")
-    return name
-
-
-def not_utf8(provider: str) -> bytes:
-    return json.dumps(ANSWERS[provider]).encode().replace(b'"A"', b'"A\xff\xfe"')
+@pytest.mark.parametrize("provider", [name for name, p in built_in().items() if p.base_url])
+def test_every_provider_is_asked_over_the_one_reader_of_bodies(provider: str) -> None:
+    model = open_model(spec_of("http://127.0.0.1:9", provider), environ={"K": "k"})
+    assert isinstance(model, HttpModel) and isinstance(model.endpoint, HttpEndpoint)
 
 
 @pytest.mark.slow
@@ -150,12 +122,10 @@ def not_utf8(provider: str) -> bytes:
         ("brotli", "unknown content encoding"),
     ],
 )
-def test_a_bad_body_is_an_error_of_its_own_after_all_tries(
-    provider: str, name: str, error: str
-) -> None:
-    packed = gzip.compress(json.dumps(ANSWERS[provider]).encode() * 20)
+def test_a_bad_body_is_an_error_of_its_own_after_all_tries(name: str, error: str) -> None:
+    packed = gzip.compress(GOOD * 20)
     replies = {
-        "not utf-8": whole(not_utf8(provider)),
+        "not utf-8": whole(GOOD.replace(b'"A"', b'"A\xff\xfe"')),
         "deep": whole(b'{"choices":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
         "endless": endless,
         "damaged gzip": whole(b"\x1f\x8b" + b"x" * 100, "Content-Encoding: gzip\r\n"),
@@ -163,24 +133,23 @@ def test_a_bad_body_is_an_error_of_its_own_after_all_tries(
         "brotli": whole(b"A", "Content-Encoding: br\r\n"),
     }
     with raw_server(replies[name]) as address:
-        response = ask(spec_of(provider, address))
+        response = ask(spec_of(address))
     assert (response.finish, response.text, response.error) == ("error", "", error)
     assert (response.attempts, response.lost) == (2, 2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "raw deflate"])
-def test_a_compressed_answer_is_read(provider: str, encoding: str) -> None:
-    body = json.dumps(ANSWERS[provider]).encode()
+def test_a_compressed_answer_is_read(encoding: str) -> None:
     raw = zlib.compressobj(wbits=-15)
     packed = {
-        "gzip": gzip.compress(body),
-        "deflate": zlib.compress(body),
-        "raw deflate": raw.compress(body) + raw.flush(),
+        "gzip": gzip.compress(GOOD),
+        "deflate": zlib.compress(GOOD),
+        "raw deflate": raw.compress(GOOD) + raw.flush(),
     }[encoding]
     header = f"Content-Encoding: {encoding.split()[-1]}\r\n"
     with raw_server(whole(packed, header)) as address:
-        response = ask(spec_of(provider, address))
+        response = ask(spec_of(address))
     assert (response.text, response.finish, response.attempts) == ("A", "stop", 1)
 
 
@@ -200,18 +169,16 @@ def test_other_things_that_are_no_answers(
     reply: Callable[[Send], None], error: str, lost: int
 ) -> None:
     with raw_server(reply) as address:
-        response = ask(spec_of("openai", address))
+        response = ask(spec_of(address))
     assert (response.finish, response.error, response.lost) == ("error", error, lost)
     assert response.attempts == 2
 
 
 def test_the_content_type_decides_nothing() -> None:
-    body = json.dumps(CHAT).encode()
-    head = (
-        f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=none\r\nContent-Length: {len(body)}"
-    )
-    with raw_server(lambda send: send(head.encode() + b"\r\n\r\n" + body)) as address:
-        assert ask(spec_of("openai", address)).text == "A"
+    kind = "text/html; charset=none"
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(GOOD)}\r\n\r\n"
+    with raw_server(lambda send: send(head.encode() + GOOD)) as address:
+        assert ask(spec_of(address)).text == "A"
 
 
 def test_nan_and_keys_that_come_twice_lose_no_answer() -> None:
@@ -226,7 +193,7 @@ import resource, sys
 from tests.models.test_bodies import ask, bomb, endless, raw_server, spec_of
 import medhelm.models.http_endpoint
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(ask(spec_of("openai", sys.argv[1])).error)
+print(ask(spec_of(sys.argv[1])).error)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from medhelm.errors import ModelError, UsageError
-from medhelm.models import access, check_model
+from medhelm.models import access, check_model, open_model
 from medhelm.models.access import resolve_access
 from medhelm.models.catalogue import find_model
 from medhelm.models.credentials import AwsCredentials, CredentialsLost, GoogleCredentials
@@ -145,8 +145,9 @@ def test_a_key_needs_no_package_of_the_cloud(
     address = "https://gateway.ward.example/v1"
     check_model(spec(provider, address, api_key_env="K"), {"K": "k"})
     own_address = f"https://{BEDROCK}" if provider == "bedrock" else f"https://{VERTEX}/v1"
-    with pytest.raises(ModelError, match=f"needs the package {own}"):
-        check_model(spec(provider, own_address))
+    for use in (check_model, open_model):
+        with pytest.raises(ModelError, match=rf"needs the package {own}.*'\.\[{provider}\]'"):
+            use(spec(provider, own_address), environ={})
 
 
 @pytest.mark.parametrize(

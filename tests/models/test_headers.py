@@ -12,9 +12,8 @@ from medhelm.models import ModelPool, check_model
 from medhelm.models.access import resolve_access
 from medhelm.models.identity import identity
 from medhelm.schema.model import ModelSpec
-from tests.models.asking import request
-from tests.models.test_sdks import SDKS, Sdk, SdkServer, converse
-from tests.server import serve_in_thread
+from tests.models.asking import converse, request
+from tests.server import FaultServer, serve_in_thread
 from tests.shell import Shell
 
 CANARY = "canary-4711-of-the-gateway"
@@ -67,15 +66,12 @@ def test_only_a_header_that_may_decide_the_answer_makes_another_run() -> None:
     assert routed != identity(spec({"X-Route": "$SMALL"}))
 
 
-@pytest.mark.extra
-@pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.provider)
-def test_every_provider_sends_them_and_says_whose_value_was_refused(
-    sdk: Sdk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip(sdk.module)
-    server = SdkServer(lambda body: sdk.answer())
-    converse(sdk, server, [request("a")], headers={"X-Ward": "$K"})
-    assert server.headers[0]["X-Ward"] == sdk.key_sent(server.headers[0])
+def test_they_are_sent_beside_the_key() -> None:
+    server = FaultServer()
+    environ = {"A": "a", "K": "k"}
+    converse([request("a")], server, environ, headers={"X-Ward": "Token $A"}, api_key_env="K")
+    sent = server.headers[0]
+    assert (sent["X-Ward"], sent["Authorization"]) == ("Token a", "Bearer k")
 
 
 def test_models_with_other_headers_share_no_connection() -> None:

@@ -17,7 +17,6 @@ import pytest
 from medhelm.cli import run_command
 from medhelm.errors import ModelError, UsageError
 from medhelm.models import ModelPool, access, check_model, open_model
-from medhelm.models.catalogue import load_models
 from medhelm.models.decoding import BatchRow, Draws
 from medhelm.models.hf import HFModel
 from medhelm.models.weights import Weights, cut_at_stop
@@ -32,16 +31,11 @@ from tests.models.local_model import (
     no_hub,
     smollm2,
     smollm2_folder,
+    tiny,
 )
 
-__all__ = ["no_hub"]
+__all__ = ["no_hub", "tiny"]
 LENGTHS = (3, 40, 9, 90, 1)
-
-
-@pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need_transformers()
-    return make_tiny_model(tmp_path_factory.mktemp("tiny") / "tiny-model")
 
 
 def spec_for(model: Path | str, **more: Any) -> ModelSpec:
@@ -64,15 +58,6 @@ def various(**more: Any) -> list[Request]:
 
 
 # Without weights ------------------------------------------------------------------------------
-
-
-def test_the_template_is_local_and_its_place_must_be_named() -> None:
-    spec = load_models()["hf/local"]
-    assert (spec.provider, spec.endpoint_class, spec.weights) == ("hf", "local", "open")
-    with pytest.raises(
-        ModelError, match="model.model is missing: give a hub id, a folder or a .gguf"
-    ):
-        check_model(spec, {})
 
 
 def test_a_place_without_weights_is_said_before_anything_is_loaded(tmp_path: Path) -> None:

@@ -26,18 +26,12 @@ from medhelm.models.weights import Weights
 from medhelm.schema.episode import Message, Request, Response
 from medhelm.schema.model import ModelSpec
 from tests.models.asking import ask_all, request, said_by
-from tests.models.local_model import make_tiny_model, need_transformers, no_hub
+from tests.models.local_model import no_hub, tiny
 from tests.server import FaultServer, Reply
 
-__all__ = ["no_hub"]
+__all__ = ["no_hub", "tiny"]
 LETTERS = ("A", "B", "C", "D")
 TEXTS = ("a cow", "a cow with calf", "no", "Fi\u00e8vre")
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need_transformers()
-    return make_tiny_model(tmp_path_factory.mktemp("tiny") / "tiny-model", window=512)
 
 
 def weights_of(model: Path, **options: Any) -> Weights:
@@ -113,10 +107,10 @@ def test_a_prompt_that_does_not_fit_is_oversize_and_the_others_of_its_batch_are_
     tiny: Path,
 ) -> None:
     weights = weights_of(tiny)
-    short, long = weights.generate(rows(["short", "word " * 200], LETTERS))
+    short, long = weights.generate(rows(["short", "word " * 1000], LETTERS))
     assert len(short.likelihoods) == 4
     assert (long.finish, long.likelihoods) == ("oversize", ())
-    assert "exceed the window of 512" in long.error
+    assert "exceed the window of 4096" in long.error
     written, rated = weights.generate([BatchRow(request(1, "short")), *rows(["short"], LETTERS)])
     assert written.usage.output_tokens and not written.likelihoods
     assert [own.logprob for own in rated.likelihoods] == pytest.approx(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
 import ssl
 import subprocess
 import time
@@ -28,50 +27,19 @@ from tests.server import Faults, FaultServer, Reply
 KEY = "sk-test-4711-secret"
 
 
-def closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@pytest.mark.slow
-def test_retry_after_holds_the_request_that_got_it_and_no_other() -> None:
-    refused: list[str] = []
-
-    def answer(prompt: str) -> str | Reply:
-        if "Question 0?" in prompt and not refused:
-            refused.append(prompt)
-            return Reply(status=429, body={"error": {}}, headers={"Retry-After": "1"})
-        return "A"
-
-    responses = converse([request(i) for i in range(20)], FaultServer(answer), max_concurrency=1)
-    first, *others = responses
-    assert [r.attempts for r in responses] == [2] + [1] * 19
-    assert all(r.finished_at < first.finished_at for r in others)
-    assert first.finished_at - max(r.finished_at for r in others) > 0.5
-    assert first.latency_s < 0.5  # of the try that was answered
-
-
-@pytest.mark.slow
-def test_concurrency_settles_at_what_the_endpoint_takes() -> None:
-    server = FaultServer(latency_s=0.005, max_parallel=8)
-    requests = [request(i) for i in range(400)]
-    responses = converse(requests, server, max_concurrency=64, max_attempts=20)
-    assert all(r.finish == "stop" for r in responses)
-    assert server.in_flight_max <= 65  # a connection may close while the next one opens
-    assert server.faulted["429"] < 200  # 64 at once throughout would be refused 7 times in 8
-
-
-def refusing(status: int, code: str = "", param: str | None = None) -> FaultServer:
+def refusing(status: int, code: str = "", param: str | None = None, **headers: str) -> FaultServer:
     error = {"message": "About Mrs Miller", "code": code, "param": param}
-    return FaultServer(lambda _: Reply(status=status, body={"error": error}))
+    return FaultServer(lambda _: Reply(status=status, body={"error": error}, headers=headers))
 
 
 @pytest.mark.parametrize(
     ("server", "words"),
     [
+        (refusing(401), ["does not accept the key in SOME_KEY", "http 401"]),
         (refusing(403), ["does not accept the key in SOME_KEY", "http 403"]),
+        (refusing(404), ["knows no model 'm'"]),
+        (refusing(402), ["no credit"]),
+        (refusing(308, Location="http://127.0.0.1:1/v1"), ["redirects"]),
         (refusing(429, "insufficient_quota"), ["no credit", "insufficient_quota"]),
         (refusing(400, "unsupported_value", "temperature"), ["sampling.temperature: null"]),
         (refusing(400, "unsupported_parameter", "max_tokens"), ["max_completion_tokens"]),
@@ -86,7 +54,8 @@ def test_what_no_retry_can_mend_stops_the_run_at_once(
     message = str(caught.value)
     assert all(word in message for word in words)
     assert "openai/m" in message and "127.0.0.1" in message
-    assert "\n" not in message and KEY not in message and "Miller" not in message
+    assert "\n" not in message and KEY not in message
+    assert "Miller" not in message and "Question" not in message
     assert server.requests <= 8
 
 
@@ -131,16 +100,6 @@ def test_a_400_is_an_error_of_its_instance_only() -> None:
     responses = converse([request(i) for i in range(3)], FaultServer(answer))
     assert [r.finish for r in responses] == ["stop", "error", "stop"]
     assert (responses[1].error, responses[1].attempts) == ("http 400", 1)
-
-
-def test_a_prompt_beyond_the_window_is_not_sent() -> None:
-    server = FaultServer()
-    long = "The patient was seen in clinic. " * 700  # 22 kB, about 5,000 tokens
-    responses = converse([request("a", long), request("b")], server, context_window=4096)
-    assert [r.finish for r in responses] == ["oversize", "stop"]
-    assert (responses[0].attempts, responses[0].text) == (0, "")
-    assert server.requests == 1
-    assert "patient" not in responses[0].error
 
 
 def test_a_prompt_that_the_server_cut_is_oversize_and_not_scored() -> None:
@@ -278,7 +237,7 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_this_machine_is_never_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{closed_port()}")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     assert converse([request("a")])[0].finish == "stop"
 
 
@@ -325,12 +284,12 @@ def test_only_a_certificate_that_is_trusted_is_taken(
 
 
 @pytest.mark.slow
-def test_2000_instances_with_one_fault_in_ten_answer_the_very_same() -> None:
-    requests = [request(i) for i in range(2000)]
+def test_800_instances_with_one_fault_in_ten_answer_the_very_same() -> None:
+    requests = [request(i) for i in range(800)]
     clean = converse(requests, FaultServer("mixed"), max_concurrency=100)
     server = FaultServer("mixed", Faults(rate=0.1, hang_s=8, seed=3))
     faulty = converse(requests, server, max_concurrency=100, timeout_s=3)  # a busy machine is none
     assert [without_timings(r) for r in faulty] == [without_timings(r) for r in clean]
-    assert sum(server.faulted.values()) > 150 and server.duplicates == {}
+    assert sum(server.faulted.values()) > 60 and server.duplicates == {}
     lost = ("drop", "hang", "invalid_json", "truncated")
     assert sum(r.lost for r in faulty) == sum(server.faulted[kind] for kind in lost)

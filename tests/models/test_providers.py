@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from medhelm import ModelSpec, Provider, evaluate
+from medhelm import ModelSpec, Provider
 from medhelm.errors import ModelError, PluginError, UnknownName
 from medhelm.models import ModelPool, check_model, open_model
 from medhelm.models.catalogue import find_model, load_models
@@ -20,6 +20,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.schema.run import RunSpec
 from medhelm.store.records import find_runs, read_plan, request_hash
 from tests.cases import cases
+from tests.registry.distributions import register
 from tests.server import serving
 from tests.shell import Shell
 
@@ -110,12 +111,9 @@ def lines() -> Iterator[LinesServer]:
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installed package with a provider; the working folder."""
-    site = tmp_path / "site"
-    info = site / "medhelm_example-1.2.3.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: medhelm-example\nVersion: 1.2.3\n")
-    (info / "entry_points.txt").write_text("[medhelm]\nexample = medhelm_example\n")
-    monkeypatch.syspath_prepend(site)
+    (tmp_path / "site").mkdir()
+    register(tmp_path / "site", "medhelm-example")
+    monkeypatch.syspath_prepend(tmp_path / "site")
     monkeypatch.syspath_prepend(THIRD_PARTY)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EXAMPLE_LINES_KEY", KEY)
@@ -162,23 +160,6 @@ def test_it_is_listed_described_and_estimated(package: Path, shell: Shell) -> No
     )
     assert "provider: example_lines" in shell("describe", "example_lines/any-9b")
     assert "example_lines/any-9b" in shell("estimate", *RUN[1:])
-
-
-@pytest.mark.slow
-def test_it_is_asked_from_python(package: Path, lines: LinesServer) -> None:
-    load_registry()
-    model = find_model("example_lines/any-9b")
-    assert model.endpoint_class == "external" and model.provider == "example_lines"
-    spec = ModelSpec(
-        name="mine",
-        provider="example_lines",
-        model="m",
-        base_url=url(lines),
-        api_key_env="EXAMPLE_LINES_KEY",
-    )
-    results = evaluate(models=[spec], benchmarks=["example_triage"], data="sample")
-    assert {asked["model"] for asked in lines.asked} == {"m"}
-    assert set(results.table("overall")["model"]) == {"mine"}
 
 
 @pytest.mark.slow

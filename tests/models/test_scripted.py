@@ -8,28 +8,16 @@ import pytest
 
 from medhelm.errors import ModelError, UsageError
 from medhelm.models import ModelPool
-from medhelm.models.pacing.limits import CEILING
 from medhelm.models.scripted import ScriptedModel
 from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import ModelSpec
-from tests.models.asking import request
+from tests.models.asking import ask_all, request
 
 SPEC = ModelSpec(name="scripted/s", provider="scripted", max_concurrency=2)
 
 
 def ask(model: ScriptedModel, *requests: Request) -> list[Response]:
-    async def one(what: Request) -> Response:
-        await model.acquire()
-        try:
-            assert model.in_flight <= (model.spec.max_concurrency or CEILING)
-            return await model.respond(what)
-        finally:
-            model.release()
-
-    async def run() -> list[Response]:
-        return await asyncio.gather(*(one(what) for what in requests))
-
-    return asyncio.run(run())
+    return asyncio.run(ask_all(model, requests))
 
 
 def test_replies_by_id_by_function_and_one_for_all() -> None:

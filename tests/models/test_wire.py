@@ -256,6 +256,7 @@ SENT = ("model", "max_tokens", "temperature", "seed")
         (409, b"", "retry"),
         (500, b"", "retry"),
         (503, b"<html>", "retry"),
+        (503, b"3", "retry"),
         (529, b"", "retry"),
         (401, error_body(code="invalid_api_key"), "endpoint"),
         (403, b"", "model"),

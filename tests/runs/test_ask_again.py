@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from medhelm import load_results
-from medhelm.schema.run import RunRecord
-from medhelm.store.records import find_gradings, find_runs, read_plan, read_record
+from medhelm.store.records import find_runs, read_plan
 from medhelm.store.runlog import read_episodes
 from tests.juries import ESSAY, house_jury, rated
 from tests.protocols.interview import options, play
-from tests.quiz import arguments, write_quiz
+from tests.quiz import arguments, record_of, write_quiz
 from tests.server import FaultServer, Reply, serve_in_thread
 from tests.shell import Shell
 
@@ -23,11 +22,6 @@ pytestmark = pytest.mark.slow
 
 PLUGINS = Path(__file__).parent.parent / "plugins"
 MET = '{"explanation": "So.", "criteria_met": true}'
-
-
-def only_record(results: Path) -> RunRecord:
-    (grading,) = find_gradings(results)
-    return read_record(grading)
 
 
 def row_of(results: Path, plugin: Path) -> dict[str, Any]:
@@ -52,7 +46,7 @@ def test_a_models_unread_answers_are_asked_once_more_and_no_others(
             return server.requests
 
         assert ask() == 6 and ask() == 6
-        before = only_record(tmp_path / "results")
+        before = record_of(tmp_path)
         assert before.results[0].outcomes == {outcome: 2, "scored": 4}
         say[""] = lambda _: "B"
         argv = arguments(tmp_path, server.base_url)[1:]
@@ -61,7 +55,7 @@ def test_a_models_unread_answers_are_asked_once_more_and_no_others(
         assert ask("ask_again=[truncated]") == 6, "none ended so"
         assert ask(f"ask_again=[{outcome}]", "max_instances=3") <= 8
         assert ask(f"ask_again=[{outcome}]") == 8 and ask() == 8, "it is settled"
-        after = only_record(tmp_path / "results")
+        after = record_of(tmp_path)
         assert after.results[0].outcomes == {"scored": 6} and after.state == "complete"
         assert after.own.usage.requests == 8, "the earlier replies are paid for"
         (run,) = find_runs(tmp_path / "results")
@@ -81,14 +75,14 @@ def test_episodes_of_many_calls_are_asked_once_more_whole(tmp_path: Path, shell:
     with serve_in_thread(say) as server:
         argv = options(server, tmp_path)
         shell(*argv, code=(0, 6))
-        first, before = server.requests, only_record(tmp_path / "results")
+        first, before = server.requests, record_of(tmp_path)
         again = [o for o in before.results[0].outcomes if o != "scored"]
         assert again, before.results
         is_mute[0] = False
         shell(*argv, code=(0, 6))
         assert server.requests == first
         shell(*argv, f"ask_again=[{','.join(again)}]")
-        record, asked = only_record(tmp_path / "results"), server.requests
+        record, asked = record_of(tmp_path), server.requests
         assert record.results[0].outcomes == {"scored": 8}
         assert sum(p.usage.requests for p in record.parties) == asked > first
         (run,) = find_runs(tmp_path / "results")
@@ -116,7 +110,7 @@ def test_a_mended_judge_is_asked_once_more(
         score = ["score", "--results-dir", str(results), "--plugin", str(plugin), "--ask-again"]
         shell(*argv, code=(0, 6))
         assert "start `medhelm score --ask-again unparsed`" in shell.err
-        lost, first = server.requests, only_record(results).graders[0]
+        lost, first = server.requests, record_of(tmp_path).graders[0]
         reply[0] = good
         shell(*argv, code=(0, 6))
         shell(*score, "refused", code=range(10))
@@ -124,7 +118,7 @@ def test_a_mended_judge_is_asked_once_more(
         shell(*score, "unparsed")
         once = server.requests - lost
         assert lost == 3 * once, "without repairs now"
-        record = only_record(results)
+        record = record_of(tmp_path)
         judge, answers = record.graders[0], sum(first.ends.values())
         assert judge.ends == {"scored": answers} and record.results[0].value is not None
         assert judge.usage.requests == lost + once, "the earlier replies are paid for"
@@ -139,7 +133,7 @@ def test_a_mended_judge_is_asked_once_more(
             shutil.rmtree(find_runs(results)[0] / name, ignore_errors=True)
         shell(*argv)
         assert server.requests == lost + 2 * once, "made anew"
-        record = only_record(results)
+        record = record_of(tmp_path)
         assert record.graders[0].usage.requests == once
         assert "again" not in row_of(results, plugin)["flags"].split()
 
@@ -155,13 +149,13 @@ def test_a_judge_that_fails_when_asked_once_more_is_missing_and_asked_by_the_nex
         score = ["score", "--results-dir", str(results), "--plugin", str(ESSAY)]
         shell(*score, "--ask-again", "unparsed", "--budget-tokens", "1", code=7)
         assert "1 tokens is reached" in shell.err
-        assert only_record(results).graders[0].ends == {"unreadable": 12}
+        assert record_of(tmp_path).graders[0].ends == {"unreadable": 12}
         reply[0] = Reply(status=400)
         shell(*score, "--ask-again", "unparsed", code=6)
-        assert only_record(results).graders[0].ends == {"error": 12}
+        assert record_of(tmp_path).graders[0].ends == {"error": 12}
         reply[0] = rated()
         shell(*argv)
-        assert only_record(results).graders[0].ends == {"scored": 12}
+        assert record_of(tmp_path).graders[0].ends == {"scored": 12}
     plain = tmp_path / "plain"
     asked = ("run", "model=baseline/lead", "benchmark=essay", "data=sample")
     shell(*asked, f"plugins=[{ESSAY}]", f"results_dir={plain}")

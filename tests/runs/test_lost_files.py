@@ -14,7 +14,7 @@ from medhelm.store import records
 from medhelm.store.appendlog import AppendLog
 from medhelm.store.runlog import RunFolder
 from tests.processes import asked, start
-from tests.quiz import PLUGIN, arguments, medhelm, write_quiz
+from tests.quiz import PLUGIN, arguments, medhelm, record_of, write_quiz
 from tests.server import serve_in_thread
 
 LINE = b'{"a": 1}\n'
@@ -139,8 +139,7 @@ def test_other_runs_of_a_sweep_go_on(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 4
     assert err.count("nothing more is asked") == 1 and "the others are finished" in err
-    (grading,) = records.find_gradings(tmp_path / "results")
-    record = records.read_record(grading)
+    record = record_of(tmp_path)
     assert record.spec.repeats == 1 and record.state == "complete"
 
 
@@ -154,5 +153,4 @@ def test_a_moved_folder_that_is_put_back_goes_on(tmp_path: Path) -> None:
     assert there >= 90
     moved.rename(moved.with_name(records.read_plan(moved).request_hash))
     medhelm("score", "--results-dir", tmp_path / "results", "--plugin", PLUGIN)
-    (grading,) = records.find_gradings(tmp_path / "results")
-    assert records.read_record(grading).results[0].counted == there
+    assert record_of(tmp_path).results[0].counted == there

@@ -124,6 +124,8 @@ def test_growing_or_repricing_asks_nothing_again_and_another_prompt_does(root: P
     for changed in (
         plan(job(root, REMOTE), benchmark=replace(BASE, instruction="Be brief.")),
         plan(job(root, REMOTE), benchmark=replace(BASE, version="2")),
+        plan(job(root, REMOTE), benchmark=replace(BASE, max_output_tokens=9)),
+        plan(job(root, msgspec.structs.replace(REMOTE, model="other"))),
         plan(job(root, msgspec.structs.replace(REMOTE, system_prompt="Be brief."))),
         plan(job(root, msgspec.structs.replace(REMOTE, sampling=Sampling(temperature=1.0)))),
         plan(job(root, REMOTE, repeats=2)),

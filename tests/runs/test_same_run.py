@@ -16,7 +16,7 @@ from medhelm.models.provider import DECIDING
 from medhelm.models.providers import built_in
 from medhelm.schema.data import Rubric
 from medhelm.schema.episode import Sampling
-from medhelm.schema.run import JurySpec, JuryTerms, RunSpec
+from medhelm.schema.run import JurySpec, JuryTerms
 from medhelm.store.records import (
     find_gradings,
     find_runs,
@@ -24,9 +24,10 @@ from medhelm.store.records import (
     read_plan,
     request_hash,
 )
-from tests.juries import ESSAY, rated
+from tests.juries import judged, rated
 from tests.quiz import PLUGIN, write_quiz
 from tests.server import FaultServer, serve_in_thread
+from tests.store.test_records import SPEC
 
 pytestmark = pytest.mark.slow
 
@@ -60,21 +61,6 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def spec_of(model: ModelSpec) -> RunSpec:
-    return RunSpec(
-        benchmark="quiz",
-        benchmark_version="1",
-        data="full",
-        split="test",
-        dataset_sha256="0" * 64,
-        prompt_name="p",
-        prompt_version="1",
-        prompt_sha256="0" * 64,
-        model=model,
-        max_output_tokens=16,
-    )
-
-
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the data of the stored runs."""
@@ -96,7 +82,8 @@ def test_spellings_of_one_address_are_one_run_and_are_asked_alike(
     one: str | None, two: str
 ) -> None:
     assert identity(served(one)) == identity(served(two))
-    assert len({request_hash(spec_of(served(url))) for url in (one, two)}) == 1
+    runs = (msgspec.structs.replace(SPEC, model=served(url)) for url in (one, two))
+    assert len({*map(request_hash, runs)}) == 1
     keys = {"OPENAI_API_KEY": "k"}
     assert resolve_access(served(one), keys).url == resolve_access(served(two), keys).url
 
@@ -145,19 +132,18 @@ def test_a_damaged_plan_keeps_the_name_of_its_folder(here: Path, server: FaultSe
 
 
 def test_a_judge_under_another_name_takes_no_verdicts_over_in_silence(here: Path) -> None:
-    def judged(name: str, **more: Any) -> Any:
-        judges = (served(server.base_url, name=name, endpoint_class="local"),)
-        jury = JurySpec(name="j", judges=judges, quorum=1, reasons=False)
-        given = {"data": "sample", "results_dir": here / "results", "plugins": ESSAY} | more
-        return evaluate("baseline/lead", "essay", jury=jury, **given)
-
+    results = here / "results"
     with serve_in_thread(rated()) as server:
-        judged("j/first")
+        first, second = (
+            served(server.base_url, name=f"j/{name}", endpoint_class="local")
+            for name in ("first", "second")
+        )
+        judged(results, first)
         asked = server.requests
         with pytest.raises(UsageError, match="'j/second' is stored there as 'j/first'"):
-            judged("j/second")
-        judged("j/second", rename=True)
-        rows = judged("j/second").typed("jury").rows
+            judged(results, second)
+        judged(results, second, rename=True)
+        rows = judged(results, second).typed("jury").rows
         assert {row["judge"] for row in rows if row["level"] == "judge"} == {"j/second"}
         assert server.requests == asked
 

@@ -24,7 +24,7 @@ from medhelm.store.records import find_gradings, find_runs, read_plan, read_reco
 from tests.juries import ESSAY, rated
 from tests.models.local_model import need_transformers, smollm2_folder
 from tests.processes import start
-from tests.quiz import PLUGIN, arguments, write_quiz
+from tests.quiz import PLUGIN, arguments, record_of, write_quiz
 from tests.server import serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -213,8 +213,7 @@ def test_replicas_share_the_work_and_one_that_is_killed_loses_nothing(
     assert process.returncode == 0, err
     assert sorted(s.gpus for s in started(tmp_path)) == ["2,3", "5,6", "7,8"]
     assert not alive(tmp_path) and len([*folder.glob("server-*.log")]) == 3
-    (grading,) = find_gradings(tmp_path / "results")
-    record = read_record(grading)
+    record = record_of(tmp_path)
     assert (record.state, record.provenance["asked_again"], lines(folder)) == ("complete", "0", 60)
     served_at = record.own.served_at
     assert {*served_at} == {f"http://127.0.0.1:{s.port}/v1 test" for s in started(tmp_path)}

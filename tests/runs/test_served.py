@@ -12,10 +12,10 @@ from medhelm.errors import ModelError
 from medhelm.models import http_endpoint
 from medhelm.models.identity import is_served_here
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import JurySpec
 from medhelm.store.records import find_runs, read_served, stored_records
-from tests.juries import ESSAY, rated
-from tests.quiz import PLUGIN, arguments, write_quiz
+from tests.juries import judged, rated
+from tests.quiz import arguments, write_quiz
+from tests.quiz import at as places
 from tests.server import FaultServer, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -84,48 +84,43 @@ def test_a_server_that_does_not_say_fails_no_run(
     pages: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_endpoint, "_SERVED_S", 0.2)
-    data = write_quiz(tmp_path, 2)
+    write_quiz(tmp_path, 2)
     with serve_in_thread() as server:
-        given = {"plugins": [PLUGIN], "data_dir": data, "results_dir": tmp_path / "r"}
+        given = places(tmp_path)
         models = [at(server), at(server, "other")]
         for say in (listed({"id": "ward"}), pages):
             server.pages = say
             evaluate(models, "quiz", repeats=1 + (say is pages), **given)
         assert server.requests == 2 * 2 * (1 + 2)
     assert server.pages_asked == {"/v1/models": 2, "/props": 2}, "once an endpoint and command"
-    stored = [read_served(run).models for run in find_runs(tmp_path / "r")]
+    stored = [read_served(run).models for run in find_runs(tmp_path / "results")]
     assert sum(map(bool, stored)) == 2
 
 
 def test_a_judge_on_other_weights_is_not_asked(tmp_path: Path) -> None:
-    def judged(**more: Any) -> Any:
-        judges = (at(server, endpoint_class="local"),)
-        jury = JurySpec(name="j", judges=judges, quorum=1, reasons=False)
-        given = {"data": "sample", "results_dir": tmp_path, "plugins": ESSAY} | more
-        return evaluate("baseline/lead", "essay", jury=jury, **given)
-
     with serve_in_thread(rated()) as server:
+        judge = at(server, endpoint_class="local")
         server.pages = props("/w/a.gguf")
-        judged(max_instances=2)
+        judged(tmp_path, judge, max_instances=2)
         asked, server.pages = server.requests, props("/w/b.gguf")
         with pytest.raises(ModelError, match="'/w/a.gguf' then, '/w/b.gguf' now"):
-            judged()
+            judged(tmp_path, judge)
         assert server.requests == asked
 
 
 def test_answers_that_name_another_model_are_flagged_as_drift(tmp_path: Path) -> None:
-    data = write_quiz(tmp_path, 4)
+    write_quiz(tmp_path, 4)
     with serve_in_thread() as server:
         for n, server.served in ((2, "a.gguf"), (4, "b.gguf")):
-            given = {"plugins": [PLUGIN], "data_dir": data, "results_dir": tmp_path / "r"}
+            given = places(tmp_path)
             evaluate(at(server), "quiz", max_instances=n, **given)
-    (row,) = load_results(tmp_path / "r").typed("benchmarks").rows
+    (row,) = load_results(tmp_path / "results").typed("benchmarks").rows
     assert (row["n"], "drift" in row["flags"]) == (4, True)
 
 
 def test_addresses_with_different_weights_are_not_asked(tmp_path: Path) -> None:
-    data = write_quiz(tmp_path, 20)
-    given = {"plugins": [PLUGIN], "data_dir": data, "results_dir": tmp_path / "r"}
+    write_quiz(tmp_path, 20)
+    given = places(tmp_path)
     with serve_in_thread() as one, serve_in_thread() as other:
         urls = (one.base_url, other.base_url)
         spec = ModelSpec(name="s/ward", model="ward", base_url=urls, max_concurrency=2)
@@ -145,14 +140,14 @@ def test_addresses_with_different_weights_are_not_asked(tmp_path: Path) -> None:
 
 
 def test_what_each_address_served_is_in_the_record_and_drift_in_the_notes(tmp_path: Path) -> None:
-    data = write_quiz(tmp_path, 30)
-    given = {"plugins": [PLUGIN], "data_dir": data, "results_dir": tmp_path / "r"}
+    write_quiz(tmp_path, 30)
+    given = places(tmp_path)
     with serve_in_thread() as one, serve_in_thread() as other:
         one.served, other.served = "w7", "w8"
         urls = (one.base_url, other.base_url)
         spec = ModelSpec(name="s/ward", model="ward", base_url=urls, max_concurrency=2)
         table = evaluate(spec, "quiz", **given).typed("benchmarks")
-    (run,) = find_runs(tmp_path / "r")
+    (run,) = find_runs(tmp_path / "results")
     (record,) = stored_records(run)
     asked = {f"{urls[0]} w7 fp_test": one.requests, f"{urls[1]} w8 fp_test": other.requests}
     assert record.own.served_at == asked and sum(asked.values()) == 30
@@ -167,18 +162,11 @@ def test_judges_have_several_addresses_as_models_have(tmp_path: Path) -> None:
         judge = ModelSpec(
             name="j", model="j", base_url=urls, endpoint_class="local", max_concurrency=1
         )
-        jury = JurySpec(name="j", judges=(judge,), quorum=1, reasons=False)
-        given = {"data": "sample", "results_dir": tmp_path, "plugins": ESSAY}
-        evaluate("baseline/lead", "essay", jury=jury, **given)
+        judged(tmp_path, judge)
         asked = one.requests + other.requests
         assert one.requests and other.requests
-        longer = msgspec.structs.replace(
-            judge, base_url=(urls[0], "http://127.0.0.1:9/v1", urls[1])
-        )
-        for judges in ((longer,), (msgspec.structs.replace(judge, base_url=urls[0]),)):
-            evaluate(
-                "baseline/lead", "essay", jury=msgspec.structs.replace(jury, judges=judges), **given
-            )
+        for base_url in ((urls[0], "http://127.0.0.1:9/v1", urls[1]), urls[0]):
+            judged(tmp_path, msgspec.structs.replace(judge, base_url=base_url))
         assert one.requests + other.requests == asked
 
 

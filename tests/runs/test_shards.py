@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from scripted_evaluators import judge
 
 import medhelm
 from medhelm import api
@@ -42,9 +42,6 @@ from tests.rubric.test_judges import CASES, by_number, settled, write_cases
 from tests.runs.test_serve import serve
 from tests.server import FaultServer, Reply, letter, serve_in_thread
 from tests.shell import Shell
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
-from scripted_evaluators import judge  # noqa: E402 - scripts are no package
 
 
 class Quiet:
@@ -124,8 +121,10 @@ def cases(server: FaultServer) -> Mapping[str, dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["completion", "jury", "criteria", "encounters", "labels"])
-@pytest.mark.parametrize("count", [4, 7])
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [("completion", 4), ("completion", 11), ("jury", 4), ("criteria", 4), ("encounters", 4), ("labels", 4)],
+)  # fmt: skip
 def test_shards_give_what_one_process_gives(tmp_path: Path, kind: str, count: int) -> None:
     with serve_in_thread(said) as server:
         given = {"models": model(server, "m/one"), "data": "sample", **cases(server)[kind]}
