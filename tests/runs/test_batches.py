@@ -20,9 +20,10 @@ from tests.models.batch_server import BatchServer, with_short_waits
 from tests.processes import Started
 from tests.protocols.interview import PLUGIN as INTERVIEW
 from tests.protocols.interview import play
-from tests.protocols.test_interview import interview, model, stored_all
+from tests.protocols.test_interview import interview, model
 from tests.quiz import arguments, medhelm, record_of, scores_of, write_quiz
 from tests.server import Reply, in_thread, letter
+from tests.stored import episodes_of
 
 PRICE = "{input: 10, output: 100, date: '2026-11-01'}"
 
@@ -247,7 +248,7 @@ def test_judges_and_protocols_of_several_turns_go_turn_by_turn(tmp_path: Path) -
         assert server.requests == asked  # all of it came in batches: one a turn and call
         assert [len(own) for own in server.lines.values()] == [8] * 20
         texts = [
-            {e.instance_id: e.text for e in stored_all(tmp_path / f)} for f in ("plain", "batches")
+            {e.instance_id: e.text for e in episodes_of(tmp_path / f)} for f in ("plain", "batches")
         ]
         assert texts[0] == texts[1] and plain is not None
 

@@ -7,6 +7,7 @@ import shlex
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,12 +56,11 @@ def started(folder: Path) -> list[Started]:
 
 
 def alive(folder: Path) -> list[int]:
-    pids = [pid for server in started(folder) for pid in (server.pid, server.child)]
-    return [
-        p
-        for p in pids
-        if psutil.pid_exists(p) and psutil.Process(p).status() != psutil.STATUS_ZOMBIE
-    ]
+    found = []
+    for pid in (pid for server in started(folder) for pid in (server.pid, server.child)):
+        with suppress(psutil.NoSuchProcess):
+            found += [pid] * (psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    return found
 
 
 def quiz(folder: Path, command: str, n: int, **more: Any) -> list[str]:
