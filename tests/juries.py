@@ -23,7 +23,7 @@ def rated(score: int = 4, reason: str = "") -> str:
 def judged(results: Path, *judges: ModelSpec, **more: Any) -> Results:
     """Let judges, each of which is enough, rate a baseline's answers to the samples of `ESSAY`."""
     jury = JurySpec(name="j", judges=judges, quorum=1, reasons=False)
-    given = {"data": "sample", "results_dir": results, "plugins": ESSAY} | more
+    given: dict[str, Any] = {"data": "sample", "results_dir": results, "plugins": ESSAY} | more
     return evaluate("baseline/lead", "essay", jury=jury, **given)
 
 
