@@ -227,7 +227,7 @@ criterion before its own.""",
     "mmlu_medical": """## Replies to multiple-choice questions
 
 The six medical subjects of MMLU. Each reply states the gold, but for one that states another option and one that is
-empty; B stands for the letter of the gold. We chose the forms. Each harness is scored on all, and asks for one of its
+empty; B is the letter of the gold. We chose the forms. Each harness is scored on all, and asks for one of its
 own: lm-evaluation-harness for the letter (`mmlu generative`) or for `The answer is (B).` at the end of reasoning
 (`mmlu flan_cot_zeroshot`, with two filters), Inspect and evalscope for `ANSWER: B`.""",
     "likelihoods": """## Tasks without a reply

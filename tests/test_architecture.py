@@ -360,6 +360,21 @@ def test_no_folder_is_crowded() -> None:
     assert max(sizes.values()) <= 25, sizes.most_common(1)
 
 
+def test_no_docstring_of_the_shipped_code_begins_as_a_question() -> None:
+    tops = (PACKAGE, SITE, PLUGINS, ROOT / "metrics", ROOT / "perf")
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for top in tops
+        for path in top.rglob("*.py")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        and re.match(r"(What|Whether|Why|How|Which|Where|When|Who)\b", node.value.value)
+    ]
+    assert found == []
+
+
 def test_every_name_of_the_shipped_code_is_used_by_it() -> None:
     """Nothing is shipped that tests alone call, or nobody."""
     of_libraries = {

@@ -126,3 +126,16 @@ def test_loading_weights_is_printed_once_where_there_is_no_terminal(
     first, *rest = capsys.readouterr().err.splitlines()
     assert first == "hf/m: loading weights"
     assert len(rest) == 1 and rest[0].startswith("0 of 0 answered")
+
+
+def test_nothing_is_counted_before_a_worker_has_planned(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("medhelm.runs.progress._PLAIN_EVERY_S", -1.0)
+    run, worker = run_of("hf/m"), Display([run_of("hf/m")], is_shown=False)
+    display = Display([run])
+    display.show_sums(1, [worker.counts()])
+    assert not capsys.readouterr().err
+    worker.planned(run, 24, 3)
+    display.show_sums(1, [worker.counts()])
+    assert capsys.readouterr().err.startswith("3 of 24 answered")
