@@ -1,7 +1,6 @@
 """Trains judges on the CPU: what happens when a training is killed, and what a real small model learns.
 
-    python perf/judge.py kills           a training killed three times, against one that was not
-    python perf/judge.py processes       two processes under FSDP, against one
+    python perf/judge.py                 a training killed three times, and two processes under FSDP
     python perf/judge.py small           SmolLM2-135M from its GGUF package, in full precision
     python perf/judge.py small --answers 24      the same with fewer rows (twelve to an answer)
 
@@ -57,8 +56,15 @@ def weights(config: Path) -> bytes:
     return (config.with_suffix("") / "final" / "model.safetensors").read_bytes()
 
 
+def account(report: dict[str, Any]) -> dict[str, float]:
+    """Return what the trainer says of the whole training."""
+    (own,) = (line for line in report["finished"]["log"] if "train_runtime" in line)
+    return own
+
+
 def try_kills(folder: Path) -> None:
     """Kill a training as soon as it has written a further checkpoint, three times."""
+    folder.mkdir()
     model = make_model(folder / "model")
     rows = write_rows(folder / "rows.jsonl", make_rows(1, 300))
     whole = write_config(folder / "whole.yaml", rows, model)
@@ -80,14 +86,16 @@ def try_kills(folder: Path) -> None:
 
 def try_processes(folder: Path) -> None:
     """Train with two processes under FSDP, half the rows each, and with one."""
+    folder.mkdir()
     model = make_model(folder / "model")
     rows = write_rows(folder / "rows.jsonl", make_rows(1, 100))
     one = report_of(write_config(folder / "one.yaml", rows, model), "--no-base")
-    config = write_config(folder / "two.yaml", rows, model, batch_size=16)
+    half = {"per_device_train_batch_size": 16}
+    config = write_config(folder / "two.yaml", rows, model, training=half)
     two = report_of(config, "--no-base", "--processes", "2")
     for name, found in (("one process", one), ("two processes", two)):
         print(
-            f"{name}: {found['finished']['steps']} steps, loss {found['loss']}, {found['trained']}"
+            f"{name}: {account(found)['step']:.0f} steps, loss {found['loss']}, {found['trained']}"
         )
 
 
@@ -131,15 +139,19 @@ def try_small(folder: Path, answers: int) -> None:
     model.save_pretrained(folder / "model")
     rows = write_rows(folder / "rows.jsonl", text_rows(1, answers))
     config = write_config(
-        folder / "small.yaml", rows, folder / "model", epochs=1, batch_size=4, accumulation=2,
-        learning_rate=5e-5, max_tokens=256, save_steps=1000, new_tokens=32, evaluation_batch=8,
-        max_held_out=60,
+        folder / "small.yaml", rows, folder / "model", max_tokens=256, new_tokens=32,
+        evaluation_batch=8, max_held_out=60, training={
+            "num_train_epochs": 1, "per_device_train_batch_size": 4, "learning_rate": 5e-5,
+            "gradient_accumulation_steps": 2, "save_steps": 1000, "eval_steps": 1000,
+        },
     )  # fmt: skip
     report = report_of(config)
-    rate = report["finished"]["rows_per_second"]
-    print(f"steps {report['finished']['steps']}, {report['finished']['seconds']:.0f} s of training")
+    own = account(report)
+    print(f"steps {own['step']:.0f}, {own['train_runtime']:.0f} s of training")
     print(f"loss {report['loss']}\nuntrained {report['base']}\ntrained {report['trained']}")
-    print(f"{1000 / rate:.0f} s for 1,000 rows on {os.cpu_count()} cores")
+    print(
+        f"{1000 / own['train_samples_per_second']:.0f} s for 1,000 rows on {os.cpu_count()} cores"
+    )
 
 
 TRIALS = {"kills": try_kills, "processes": try_processes}
@@ -148,14 +160,15 @@ TRIALS = {"kills": try_kills, "processes": try_processes}
 def main() -> None:
     """Run one trial."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("trial", choices=(*TRIALS, "small"))
+    parser.add_argument("trial", nargs="?", choices=(*TRIALS, "small"))
     parser.add_argument("--answers", type=int, default=40, metavar="N", help="of `small`")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if given.trial == "small":
             try_small(Path(folder), given.answers)
         else:
-            TRIALS[given.trial](Path(folder))
+            for name in [given.trial] if given.trial else TRIALS:
+                TRIALS[name](Path(folder, name))
 
 
 if __name__ == "__main__":

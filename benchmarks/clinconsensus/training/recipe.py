@@ -244,7 +244,7 @@ def read_finished(settings: Settings) -> Finished | None:
 
 
 def _open_output(settings: Settings) -> str | None:
-    """Return the last checkpoint of the output folder, which is made where it is not there.
+    """Return the last whole checkpoint of the output folder, which is made where it is not there.
 
     Raises UsageError where the folder holds another training.
     """
@@ -260,8 +260,17 @@ def _open_output(settings: Settings) -> str | None:
             )
     except (OSError, msgspec.DecodeError) as error:
         raise RecordError(f"cannot use {folder}: {error}") from None
-    found = importlib.import_module("transformers.trainer_utils").get_last_checkpoint(str(folder))
-    return str(found) if found else None
+    # a checkpoint's state is written last: without it the training was killed while it wrote the rest
+    whole = [p.parent for p in folder.glob("checkpoint-*/trainer_state.json") if _is_json(p)]
+    return str(max(whole, key=lambda p: int(p.name.split("-")[1]))) if whole else None
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        msgspec.json.decode(path.read_bytes())
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def train(

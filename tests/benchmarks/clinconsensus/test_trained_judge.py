@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,11 @@ def test_an_interrupted_training_ends_with_the_same_weights(
         "checkpoint-20",
         "checkpoint-40",
     }
+    # as `kill -9` leaves it while a checkpoint is written: its state is the last file
+    torn = folder / "again" / "checkpoint-60"
+    shutil.copytree(torn.with_name("checkpoint-40"), torn)
+    (torn / "trainer_state.json").write_text('{"best_global_step": ')
+    (torn / "optimizer.pt").write_bytes(b"")
     again = train(folder, "again", "--no-base")
     assert (folder / "again" / "final" / "model.safetensors").read_bytes() == whole
     assert again["trained"] == report["trained"]
