@@ -1,6 +1,6 @@
 """Flips single bits in every kind of file of finished runs, and counts wrong numbers without a word.
 
-    python perf/bit_flips.py [--times 300] [--seed 1] [--write]
+    python perf/bit_flips.py [--times 100] [--seed 1] [--write]
 
 The runs: a benchmark of choices and one that three judges have rated, by baselines and a server on
 loopback. After each flip the files are read as the commands read them: `tables` after a flip in
@@ -137,4 +137,4 @@ def _measure(flips: int, seed: int, folder: Path) -> list[Sequence[object]]:
 
 
 if __name__ == "__main__":
-    measure_reliability(__doc__, "bit flips", measure, 300)
+    measure_reliability(__doc__, "bit flips", measure, 100)

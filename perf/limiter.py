@@ -1,6 +1,6 @@
 """Measures an endpoint's limiter with servers that refuse requests, printed as a Markdown table.
 
-    python perf/limiter.py [--seeds 9] [--real]
+    python perf/limiter.py [--seeds 5] [--real]
 
 The limiter, the retries and the endpoint are the real ones; only the server and the clock are
 simulated. `--real` asks a token bucket behind a real socket on loopback instead, for 60 seconds.
@@ -414,7 +414,7 @@ def real(seeds: int) -> Iterator[tuple[str, str, str]]:
 
 def main() -> int:
     """Print the table."""
-    options = parser(__doc__, seeds=9)
+    options = parser(__doc__, seeds=5)
     options.add_argument(
         "--real", action="store_true", help="only the bucket on real sockets, 60 s"
     )

@@ -1,10 +1,10 @@
 """Measures workers that share limits and a budget beside one process, printed as a Markdown table.
 
-    python perf/workers.py [--instances 100000] [--kills 10] [--workers 4] [--ray 10] [--only ROWS] [--write]
+    python perf/workers.py [--instances 100000] [--kills 10] [--workers 4] [--only ROWS] [--write]
 
 An endpoint that refuses by its rate and one that is slow are simulated in virtual time, with the real limiter,
 leases and pool. The others are commands as a user starts them, at a server that is a process of its own on
-loopback. `--write` puts the table into docs/scaling.md.
+loopback. The rows of a Ray cluster need the extra ray. `--write` puts the table into docs/scaling.md.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -307,28 +308,21 @@ def running(*words: str) -> list[psutil.Process]:
 def main() -> int:
     """Print the table."""
     made = parser(__doc__, instances=100_000, kills=10, workers=4)
-    made.add_argument(
-        "--ray",
-        type=int,
-        default=0,
-        metavar="N",
-        help="also kill parts of a Ray cluster N times each",
-    )
     made.add_argument("--only", nargs="+", metavar="ROWS", help="limits, large, kills, worker, ...")
     made.add_argument("--write", action="store_true", help="into docs/scaling.md")
     args = made.parse_args()
     if args.serve:
         reply = http(json.dumps(completion("A")).encode())
         asyncio.run(serve(lambda: FixedServer(lambda head, sent: reply)))
-    kinds = ("worker", "node", "actor", "head", "replica") if args.ray else ()
     rows: dict[str, Callable[[], Iterator[Sequence[str]]]] = {
         "limits": lambda: buckets(args.workers),
         "large": lambda: large(args.instances, args.workers),
         "kills": lambda: kills(args.kills, args.workers),
     }
-    if args.ray:
+    if find_spec("ray"):
         rows["ray-large"] = lambda: ray_large(args.instances, args.workers)
-    rows |= {what: partial(ray_kills, what, args.ray) for what in kinds}
+        kinds = ("worker", "node", "actor", "head", "replica")
+        rows |= {what: partial(ray_kills, what, args.kills) for what in kinds}
     for name in args.only or rows:
         for cells in rows[name]():
             print(row(cells), flush=True)

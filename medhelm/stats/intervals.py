@@ -295,6 +295,7 @@ def exact_rate(events: int, n: int, confidence: float) -> tuple[float, float, st
     return low, float(betaincinv(events + 1, n - events, 1 - tail)), "clopper-pearson"
 
 
+@lru_cache(maxsize=1024)  # each table of a command asks for the same judges
 def exact_share(
     events: float, n: float, squares: tuple[float, float, float], clusters: int, confidence: float
 ) -> tuple[float, float]:
