@@ -1,6 +1,6 @@
 """Measures by simulation how often the intervals of all gaps of a model hold the true gaps at once.
 
-    python perf/gaps.py [--fields 2000]
+    python perf/gaps.py [--fields 1000]
 
 Values are right and wrong, alone or in clusters of five within a group, or graded (beta-distributed). Groups have
 up to 400 instances and as few as 25; the intervals are those of the table `gaps`, against all other groups.
@@ -52,7 +52,7 @@ def coverage(kind: str, mean: float, each: int, sizes: Sequence[int], fields: in
 
 def main() -> None:
     """Print one line for each case."""
-    fields = parser(__doc__, fields=2000).parse_args().fields
+    fields = parser(__doc__, fields=1000).parse_args().fields
     for kind, mean, each, groups in CASES:
         held = coverage(kind, mean, each, SIZES[groups], fields)
         print(f"{kind} {mean} in clusters of {each}, {groups} groups: all gaps held {held:.1%}")

@@ -58,8 +58,8 @@ def weights(config: Path) -> bytes:
 
 def account(report: dict[str, Any]) -> dict[str, float]:
     """Return what the trainer says of the whole training."""
-    (own,) = (line for line in report["finished"]["log"] if "train_runtime" in line)
-    return own
+    log: list[dict[str, float]] = report["finished"]["log"]
+    return next(line for line in log if "train_runtime" in line)
 
 
 def try_kills(folder: Path) -> None:

@@ -91,7 +91,7 @@ def measure(
 ) -> dict[RankBy, tuple[Floats, Floats]]:
     """Return, of the same fields ranked each way: parted equal models, rank covered, all ranks covered, width; SE too."""
     rng = np.random.default_rng([benchmarks, n, len(kind)])
-    found: dict[RankBy, list[tuple[float, ...]]] = {by: [] for by in rankings}
+    found: dict[RankBy, list[Floats]] = {by: [] for by in rankings}
     for _ in range(fields):
         skill = shifts(kind, benchmarks, rng)
         true = truth(skill)
@@ -103,8 +103,9 @@ def measure(
             held = (low <= stats.ranks(merit)) & (stats.ranks(merit) <= high)
             is_equal = np.abs(merit[:, None] - merit[None, :]) <= stats.TIE
             wrong = (own.is_better & is_equal).any()
-            found[by].append((wrong, held.mean(), held.all(), (high - low).mean()))
-    values = {by: np.array(own, dtype=np.float64) for by, own in found.items()}
+            figures = (wrong, held.mean(), held.all(), (high - low).mean())
+            found[by].append(np.array(figures, dtype=np.float64))
+    values = {by: np.stack(own) for by, own in found.items()}
     return {by: (v.mean(axis=0), v.std(axis=0) / np.sqrt(fields)) for by, v in values.items()}
 
 

@@ -137,46 +137,6 @@ def assert_equal(one: Path, many: Path) -> None:
     pd.testing.assert_frame_equal(kept[0][3], kept[1][3])
 
 
-def large(instances: int, workers: int) -> Iterator[Sequence[str]]:
-    """Yield the row of a run of many instances, whose results must be equal."""
-    with server_process(__file__) as url, tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        write_quiz(folder, instances)
-        alone_s, alone_mib, _ = watched(command(folder, url, "one"))
-        parted_s, own_mib, worker_mib = watched(
-            command(folder, url, "many", f"workers=local:{workers}")
-        )
-        assert_equal(folder / "one", folder / "many")
-    what = f"{instances:,} calls, answered at once, {os.cpu_count()} cores: equal results"
-    parted = f"{parted_s / alone_s:.2f} x, {own_mib:.0f} MiB; a worker {worker_mib:.0f} MiB"
-    yield what, f"{alone_mib:.0f} MiB", parted
-
-
-def kills(times: int, workers: int) -> Iterator[Sequence[str]]:
-    """Yield the row of workers that are killed at random moments."""
-    rng, again = random.Random(1), 0
-    with server_process(__file__) as url, tempfile.TemporaryDirectory() as made:
-        folder, calls = Path(made), 4000
-        write_quiz(folder, calls)
-        command(folder, url, "one").wait()
-        for n in range(times):
-            process = command(folder, url, f"{n}", f"workers=local:{workers}")
-            while len(workers_of(process)) < workers and process.poll() is None:
-                time.sleep(0.05)
-            time.sleep(rng.uniform(0.0, 4.0))
-            for worker in rng.sample(found := workers_of(process), min(1, len(found))):
-                worker.kill()
-            assert process.wait() == 0
-            assert_equal(folder / "one", folder / f"{n}")
-            (run,) = (folder / f"{n}" / "runs").glob("*/*/*")
-            again += len([*read_log(run)]) - calls
-    yield (
-        f"{times} times a worker killed at a random moment",
-        "",
-        f"equal results, {again} logged calls sent again",
-    )
-
-
 @contextmanager
 def nodes(cpus: int) -> Iterator[Any]:
     """Yield a Ray cluster of two nodes of this machine, each with so many CPUs and GPUs declared."""
@@ -189,28 +149,40 @@ def nodes(cpus: int) -> Iterator[Any]:
     cluster.shutdown()
 
 
-def ray_large(instances: int, workers: int) -> Iterator[Sequence[str]]:
-    """Yield the row of a run of many instances on Ray, whose results must be equal."""
+def large(instances: int, workers: int) -> Iterator[Sequence[str]]:
+    """Yield the rows of a run of many instances, here and on Ray, whose results must be equal."""
     with server_process(__file__) as url, tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         write_quiz(folder, instances)
         alone_s, alone_mib, _ = watched(command(folder, url, "one"))
+        local = command(folder, url, "local", f"workers=local:{workers}")
+        parted_s, own_mib, worker_mib = watched(local)
+        assert_equal(folder / "one", folder / "local")
+        yield (
+            f"{instances:,} calls, answered at once, {os.cpu_count()} cores: equal results",
+            f"{alone_mib:.0f} MiB",
+            f"{parted_s / alone_s:.2f} x, {own_mib:.0f} MiB; a worker {worker_mib:.0f} MiB",
+        )
+        if find_spec("ray") is None:
+            return
         with nodes(-(-workers // 2)) as cluster:
             words = [f"workers=ray:{workers}"]
-            process = command(folder, url, "many", *words, address=cluster.address)
+            process = command(folder, url, "ray", *words, address=cluster.address)
             parted_s, own_mib, _ = watched(process, parts := Counter[str]())
-        assert_equal(folder / "one", folder / "many")
-    what = f"{instances:,} calls on {workers} workers of Ray, answered at once: equal results"
+        assert_equal(folder / "one", folder / "ray")
     each = "; ".join(f"{name} {mib:.0f} MiB" for name, mib in parts.items())
     yield (
-        what,
+        f"{instances:,} calls on {workers} workers of Ray, answered at once: equal results",
         f"{alone_mib:.0f} MiB",
         f"{parted_s / alone_s:.2f} x, {own_mib:.0f} MiB; {each}",
     )
 
 
-def ray_kills(what: str, times: int) -> Iterator[Sequence[str]]:
-    """Yield the row of a part of a Ray cluster that is killed at random moments, five in a run; each run is then ended."""
+def kills(what: str, times: int) -> Iterator[Sequence[str]]:
+    """Yield the row of a part that is killed at random moments, five in a run; each run is then ended.
+
+    `what`: `local` for a worker of this machine, else a part of a Ray cluster.
+    """
     rng, hit, started, whole, again = random.Random(2), 0, 0, 0, 0
     with (
         server_process(__file__) as url,
@@ -219,7 +191,8 @@ def ray_kills(what: str, times: int) -> Iterator[Sequence[str]]:
     ):
         folder, calls = Path(made), 1000 if what == "replica" else 4000
         write_quiz(folder, calls)
-        given = ["workers=ray:4", "model.max_concurrency=4"]
+        engine = "local" if what == "local" else "ray"
+        given = [f"workers={engine}:4", "model.max_concurrency=4"]
         own: list[str] = []
         if what == "replica":
             words = [sys.executable, str(SERVER), "{model}", "--host", "{host}", "--port", "{port}"]
@@ -232,8 +205,10 @@ def ray_kills(what: str, times: int) -> Iterator[Sequence[str]]:
             moments = sorted(rng.sample(range(calls), min(5, times - hit)))
             is_whole = False
             while moments and not is_whole:
-                cluster = cluster or stack.enter_context(nodes(3 if own else 2))
-                process = command(folder, url, name, *own, *given, address=cluster.address)
+                if engine == "ray" and cluster is None:
+                    cluster = stack.enter_context(nodes(3 if own else 2))
+                address = cluster.address if cluster else ""
+                process = command(folder, url, name, *own, *given, address=address)
                 while process.poll() is None:
                     is_due = moments and logged(folder / name) >= moments[0]
                     if is_due and strike(what, cluster, str(folder / name), rng):
@@ -253,15 +228,16 @@ def ray_kills(what: str, times: int) -> Iterator[Sequence[str]]:
             (run,) = (folder / name / "runs").glob("*/*/*")
             again += len([*read_log(run)]) - calls
     ended_so = f"{whole} of {started} commands ended the run, else the next one did"
+    killed = f"Ray: {times} times the {what}" if engine == "ray" else f"{times} times a worker"
     yield (
-        f"Ray: {times} times the {what} killed at a random moment",
+        f"{killed} killed at a random moment",
         "",
         f"equal results, {again} logged calls sent again; {ended_so}",
     )
 
 
 def strike(what: str, cluster: Any, results: str, rng: random.Random) -> bool:
-    """Kill a part of a cluster; returns whether there was one."""
+    """Kill a part; returns whether there was one."""
     if what == "node":
         cluster.remove_node(cluster.node, allow_graceful=False)
         cluster.node = cluster.add_node(num_cpus=2, num_gpus=2)
@@ -270,8 +246,8 @@ def strike(what: str, cluster: Any, results: str, rng: random.Random) -> bool:
         if (head := cluster.head_node) is not None:
             cluster.remove_node(head, allow_graceful=False)
         return head is not None
-    words = {"worker": (results, "shard="), "actor": ("ray::Desk",), "replica": ("ray::_Replica",)}
-    found = running(*words[what])
+    words = {"actor": ("ray::Desk",), "replica": ("ray::_Replica",)}
+    found = running(*words.get(what, (results, "shard=")))
     with suppress(IndexError, psutil.Error):
         rng.choice(found).kill()
         return True
@@ -308,7 +284,7 @@ def running(*words: str) -> list[psutil.Process]:
 def main() -> int:
     """Print the table."""
     made = parser(__doc__, instances=100_000, kills=10, workers=4)
-    made.add_argument("--only", nargs="+", metavar="ROWS", help="limits, large, kills, worker, ...")
+    made.add_argument("--only", nargs="+", metavar="ROWS", help="limits, large, local, worker, ...")
     made.add_argument("--write", action="store_true", help="into docs/scaling.md")
     args = made.parse_args()
     if args.serve:
@@ -317,12 +293,11 @@ def main() -> int:
     rows: dict[str, Callable[[], Iterator[Sequence[str]]]] = {
         "limits": lambda: buckets(args.workers),
         "large": lambda: large(args.instances, args.workers),
-        "kills": lambda: kills(args.kills, args.workers),
+        "local": lambda: kills("local", args.kills),
     }
     if find_spec("ray"):
-        rows["ray-large"] = lambda: ray_large(args.instances, args.workers)
         kinds = ("worker", "node", "actor", "head", "replica")
-        rows |= {what: partial(ray_kills, what, args.kills) for what in kinds}
+        rows |= {what: partial(kills, what, args.kills) for what in kinds}
     for name in args.only or rows:
         for cells in rows[name]():
             print(row(cells), flush=True)
