@@ -1,4 +1,4 @@
-"""Runs every measure with its defaults, two at a time, and prints what it printed and how long it took.
+"""Runs every measure with its defaults, one more at a time than there are cores, and prints what it printed and how long it took.
 
     python perf [NAME ...]
 
@@ -51,7 +51,7 @@ def main() -> int:
     if unknown := [name for name in names if name not in measures()]:
         parser.error(f"no measure {unknown[0]!r}; there are {', '.join(measures())}")
     began = time.monotonic()
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:  # many wait: for servers, for kills
         done = [*pool.map(run, names)]
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(

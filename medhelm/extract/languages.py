@@ -101,22 +101,33 @@ def languages_of(text: str) -> tuple[str, ...]:
 
 
 @cache
-def _all_words(kind: str) -> tuple[frozenset[str], frozenset[str], re.Pattern[str]]:
-    """Return the first parts of the words of one kind, those without spaces around, and a pattern."""
+def _by_first(kind: str) -> tuple[dict[str, set[str]], frozenset[str]]:
+    """Return the words of one kind by their first parts, and those that need no spaces around, which are their own."""
     found = {word for language in LANGUAGES.values() for word in getattr(language, kind)}
     parts = frozenset(word for word in found if _UNSPACED.search(word))
-    firsts = frozenset(_FIRST.findall(word)[0] for word in found - parts)
-    return firsts, parts, late(any_of(found), re.IGNORECASE)
+    firsts = {part: {part} for part in parts}
+    for word in found - parts:
+        firsts.setdefault(_FIRST.findall(word)[0], set()).add(word)
+    return firsts, parts
+
+
+@lru_cache(maxsize=256)
+def _words_of(kind: str, firsts: frozenset[str]) -> re.Pattern[str]:
+    found = (word for first in firsts for word in _by_first(kind)[0][first])
+    return re.compile(any_of(found), re.IGNORECASE)
 
 
 def find_word(kind: str, text: str) -> re.Match[str] | None:
-    """Return the first place of a word of one kind, in any language but English."""
-    firsts, parts, pattern = _all_words(kind)
-    is_there = not firsts.isdisjoint(_words_in(text))
-    if not is_there and not text.isascii():
+    """Return the first place of a word of one kind, in any language but English.
+
+    Only words whose first part is there are looked for: a list of all takes twenty times as long.
+    """
+    firsts, parts = _by_first(kind)
+    there = firsts.keys() & _words_in(text)
+    if not text.isascii():
         lower = text.lower()
-        is_there = any(part in lower for part in parts)
-    return pattern.search(text) if is_there else None
+        there |= {part for part in parts if part in lower}
+    return _words_of(kind, frozenset(there)).search(text) if there else None
 
 
 def words(kind: str) -> str:

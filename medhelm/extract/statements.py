@@ -217,13 +217,14 @@ def statements(options: Options, text: str) -> list[Statement]:
             continue
         lower = sentence.casefold()
         is_question = options.blanked(sentence).rstrip(CLOSERS + " \n").endswith("?")
-        for frame in () if is_question else _FRAMES:
-            if any(word in lower for word in frame.words):
-                for match in frame.pattern.finditer(sentence):
-                    place = _Place(options, plain, start, sentence, match)
-                    if (letter := frame.read(place)) and _is_meant(place):
-                        stated = Statement(letter, start + match.start(), frame.is_strong)
-                        sides.setdefault(frame, []).append(stated)
+        words = () if is_question else filter(lower.__contains__, _PLACES)
+        for number in sorted({n for word in words for n in _PLACES[word]}):
+            frame = _FRAMES[number]
+            for match in frame.pattern.finditer(sentence):
+                place = _Place(options, plain, start, sentence, match)
+                if (letter := frame.read(place)) and _is_meant(place):
+                    stated = Statement(letter, start + match.start(), frame.is_strong)
+                    sides.setdefault(frame, []).append(stated)
         end = start + len(sentence) + _NEAR_CUT
         is_whole = len(plain) <= SHORT and not is_question and CUT not in plain[start:end]
         if is_whole and len(sentence.strip(" .")) > 1 and (letter := options.whole(sentence)):
@@ -418,6 +419,11 @@ _FRAMES = (
         _IS_BEST, ("most", "prefer", "better", "best"), _subject, is_strong=False, several="none"
     ),
 )
+_PLACES = {
+    word: [n for n, frame in enumerate(_FRAMES) if word in frame.words]
+    for word in dict.fromkeys(word for frame in _FRAMES for word in frame.words)
+}
+"""The frames by each of their words: most sentences hold few of them."""
 _WHOLE = _Frame(SENTENCE_END, (), _letter, several="none")
 """A sentence that is an option's text and nothing else."""
 
