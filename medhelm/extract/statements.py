@@ -366,35 +366,16 @@ class _Frame(NamedTuple):
 
 
 _ANSWERS: tuple[str, ...] = ("answer", "option", "choice", "label", "verdict", "letter")
-_CHOICES: tuple[str, ...] = (
-    "choos",
-    "select",
-    "pick",
-    "opt",
-    "go",
-    "vote",
-    "say",
-    "think",
-    "believe",
-    "guess",
+_CHOICES = (
+    *("choos", "select", "pick", "opt", "go", "vote", "say", "think", "believe", "guess"),
+    *("answer", "prefer", "favo", "lean", "settle", "bet", "conclude", "rate", "label"),
+    *("classify", "grade", "put"),
 )
-_CHOICES += ("answer", "prefer", "favo", "lean", "settle", "bet", "conclude", "rate", "label")
-_CHOICES += ("classify", "grade", "put")
 _RIGHT = ("correct", "answer", "true", "right")
-_THUS: tuple[str, ...] = (
-    "\u2192",
-    "=>",
-    "->",
-    "final:",
-    "therefore",
-    "thus",
-    "hence",
-    "so",
-    "conclusion",
-    "it",
-    "this",
+_THUS = (
+    *("\u2192", "=>", "->", "final:", "therefore", "thus", "hence", "so", "conclusion"),
+    *("it", "this", "that", "mean", "actually", "elimination"),
 )
-_THUS += ("that", "mean", "actually", "elimination")
 _FRAMES = (
     _Frame(_ANSWER_IS, _ANSWERS, _answer),
     _Frame(_CHOOSE, _CHOICES, _choice),

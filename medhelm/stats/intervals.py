@@ -314,8 +314,7 @@ def exact_share(
     variance = clusters / (clusters - 1) * spread / (n * n)
     worth = min(n, share * (1 - share) / variance) if variance > 0 else n
     tail = (1 - confidence) / 2
-    worth *= (t_quantile(1 - tail, n - 1) / t_quantile(1 - tail, clusters - 1)) ** 2
-    worth = min(worth, n)
+    worth = min(n, worth * (t_quantile(1 - tail, n - 1) / t_quantile(1 - tail, clusters - 1)) ** 2)
     some, rest = share * worth, (1 - share) * worth
     low = float(betaincinv(some, rest + 1, tail)) if some > 0 else 0.0
     return low, float(betaincinv(some + 1, rest, 1 - tail)) if rest > 0 else 1.0
