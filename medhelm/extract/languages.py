@@ -102,7 +102,7 @@ def languages_of(text: str) -> tuple[str, ...]:
 
 @cache
 def _by_first(kind: str) -> tuple[dict[str, set[str]], frozenset[str]]:
-    """Return the words of one kind by their first parts, and those that need no spaces around, which are their own."""
+    """Return the words of one kind by their first parts, and those of scripts without spaces, each under itself."""
     found = {word for language in LANGUAGES.values() for word in getattr(language, kind)}
     parts = frozenset(word for word in found if _UNSPACED.search(word))
     firsts = {part: {part} for part in parts}
@@ -120,7 +120,8 @@ def _words_of(kind: str, firsts: frozenset[str]) -> re.Pattern[str]:
 def find_word(kind: str, text: str) -> re.Match[str] | None:
     """Return the first place of a word of one kind, in any language but English.
 
-    Only words whose first part is there are looked for: a list of all takes twenty times as long.
+    Only words whose first part is there are looked for: a list of all takes twenty times as long. Capitals that
+    `lower` writes otherwise (the Turkish dotted I) are not found.
     """
     firsts, parts = _by_first(kind)
     there = firsts.keys() & _words_in(text)

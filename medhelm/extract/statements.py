@@ -217,8 +217,8 @@ def statements(options: Options, text: str) -> list[Statement]:
             continue
         lower = sentence.casefold()
         is_question = options.blanked(sentence).rstrip(CLOSERS + " \n").endswith("?")
-        words = () if is_question else filter(lower.__contains__, _PLACES)
-        for number in sorted({n for word in words for n in _PLACES[word]}):
+        words = () if is_question else filter(lower.__contains__, _BY_WORD)
+        for number in sorted({n for word in words for n in _BY_WORD[word]}):
             frame = _FRAMES[number]
             for match in frame.pattern.finditer(sentence):
                 place = _Place(options, plain, start, sentence, match)
@@ -400,7 +400,7 @@ _FRAMES = (
         _IS_BEST, ("most", "prefer", "better", "best"), _subject, is_strong=False, several="none"
     ),
 )
-_PLACES = {
+_BY_WORD = {
     word: [n for n, frame in enumerate(_FRAMES) if word in frame.words]
     for word in dict.fromkeys(word for frame in _FRAMES for word in frame.words)
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -258,17 +260,22 @@ def _open_output(settings: Settings) -> str | None:
             raise UsageError(
                 f"{folder} holds a training of other settings or rows; name another output"
             )
+        # a checkpoint's state is written last: without it the training was killed while it wrote the rest
+        whole = {
+            int(step): file.parent
+            for file in folder.glob("checkpoint-*/trainer_state.json")
+            if (step := file.parent.name.removeprefix("checkpoint-")).isdecimal()
+            and _is_json(file.read_bytes())
+        }
     except (OSError, msgspec.DecodeError) as error:
         raise RecordError(f"cannot use {folder}: {error}") from None
-    # a checkpoint's state is written last: without it the training was killed while it wrote the rest
-    whole = [p.parent for p in folder.glob("checkpoint-*/trainer_state.json") if _is_json(p)]
-    return str(max(whole, key=lambda p: int(p.name.split("-")[1]))) if whole else None
+    return str(whole[max(whole)]) if whole else None
 
 
-def _is_json(path: Path) -> bool:
+def _is_json(content: bytes) -> bool:
     try:
-        msgspec.json.decode(path.read_bytes())
-    except msgspec.DecodeError:
+        json.loads(content)  # msgspec takes no NaN, which the norm of a gradient may be
+    except ValueError:
         return False
     return True
 
@@ -318,7 +325,10 @@ def train(
         gpu_gib=torch.cuda.max_memory_allocated() / (1 << 30)
         if torch.cuda.is_available()
         else None,
-        log=[{k: float(v) for k, v in line.items()} for line in trainer.state.log_history],
+        log=[
+            {k: float(v) for k, v in line.items() if math.isfinite(v)}
+            for line in trainer.state.log_history
+        ],
     )
     if trainer.is_world_process_zero():
         if settings.lora is not None:

@@ -104,6 +104,10 @@ def test_an_interrupted_training_ends_with_the_same_weights(
         "checkpoint-20",
         "checkpoint-40",
     }
+    # as it is where gradients have no finite norm
+    state = folder / "again" / "checkpoint-40" / "trainer_state.json"
+    state.write_text(state.read_text().replace('"grad_norm": ', '"grad_norm": NaN, "other": ', 1))
+    assert "NaN" in state.read_text()
     # as `kill -9` leaves it while a checkpoint is written: its state is the last file
     torn = folder / "again" / "checkpoint-60"
     shutil.copytree(torn.with_name("checkpoint-40"), torn)
