@@ -1,9 +1,9 @@
-"""Runs every measure with its defaults, one more at a time than there are cores, and prints what it printed and how long it took.
+"""Runs every measure with its defaults, and prints what it printed and how long it took.
 
     python perf [NAME ...]
 
-Figures of the docs come from measures that ran alone. Needs the extras judge, ray and browser; a measure that ends
-with an error does not end the others.
+They run one more at a time than there are cores: figures of the docs come from measures that ran alone. Needs the
+extras judge, ray and browser; a measure that ends with an error does not end the others.
 """
 
 from __future__ import annotations

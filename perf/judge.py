@@ -1,6 +1,6 @@
 """Trains judges on the CPU: what happens when a training is killed, and what a real small model learns.
 
-    python perf/judge.py                 a training killed three times, and two processes under FSDP
+    python perf/judge.py                 `kills`, a training killed three times, and `processes`, two under FSDP
     python perf/judge.py small           SmolLM2-135M from its GGUF package, in full precision
     python perf/judge.py small --answers 24      the same with fewer rows (twelve to an answer)
 
@@ -63,7 +63,7 @@ def account(report: dict[str, Any]) -> dict[str, float]:
 
 
 def try_kills(folder: Path) -> None:
-    """Kill a training as soon as it has written a further checkpoint, three times."""
+    """Kill a training while it writes a further checkpoint, three times."""
     folder.mkdir()
     model = make_model(folder / "model")
     rows = write_rows(folder / "rows.jsonl", make_rows(1, 300))
@@ -76,9 +76,10 @@ def try_kills(folder: Path) -> None:
         before = {p.name for p in output.glob("checkpoint-*")}
         while run.poll() is None and not {p.name for p in output.glob("checkpoint-*")} - before:
             time.sleep(0.01)
+        what = f"kill {number + 1}" if run.poll() is None else "ended by itself"
         run.send_signal(signal.SIGKILL)
         run.wait()
-        print(f"kill {number + 1}: {sorted(p.name for p in output.glob('checkpoint-*'))}")
+        print(f"{what}: {sorted(p.name for p in output.glob('checkpoint-*'))}")
     found = report_of(killed, "--no-base")
     print(f"weights {'equal' if weights(whole) == weights(killed) else 'DIFFER'}")
     print(f"held-out figures {'equal' if found['trained'] == expected['trained'] else 'DIFFER'}")
@@ -158,7 +159,7 @@ TRIALS = {"kills": try_kills, "processes": try_processes}
 
 
 def main() -> None:
-    """Run one trial."""
+    """Run one trial, or those that need nothing but the extra."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("trial", nargs="?", choices=(*TRIALS, "small"))
     parser.add_argument("--answers", type=int, default=40, metavar="N", help="of `small`")

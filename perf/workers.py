@@ -41,6 +41,8 @@ from tests.quiz import PLUGIN, write_quiz
 PAGE = ROOT / "docs" / "scaling.md"
 SERVER = ROOT / "tests" / "models" / "served_model.py"
 SEEDS = 5
+ROWS = ("limits", "large", "local", "worker", "node", "actor", "head", "replica")
+"""What is measured; all from the fourth on are parts of a Ray cluster."""
 
 
 def buckets(workers: int) -> Iterator[Sequence[str]]:
@@ -178,7 +180,7 @@ def large(instances: int, workers: int) -> Iterator[Sequence[str]]:
     )
 
 
-def kills(what: str, times: int) -> Iterator[Sequence[str]]:
+def kills(what: str, times: int, workers: int) -> Iterator[Sequence[str]]:
     """Yield the row of a part that is killed at random moments, five in a run; each run is then ended.
 
     `what`: `local` for a worker of this machine, else a part of a Ray cluster.
@@ -192,7 +194,7 @@ def kills(what: str, times: int) -> Iterator[Sequence[str]]:
         folder, calls = Path(made), 1000 if what == "replica" else 4000
         write_quiz(folder, calls)
         engine = "local" if what == "local" else "ray"
-        given = [f"workers={engine}:4", "model.max_concurrency=4"]
+        given = [f"workers={engine}:{workers}", "model.max_concurrency=4"]
         own: list[str] = []
         if what == "replica":
             words = [sys.executable, str(SERVER), "{model}", "--host", "{host}", "--port", "{port}"]
@@ -201,20 +203,21 @@ def kills(what: str, times: int) -> Iterator[Sequence[str]]:
         command(folder, url, "one", *own).wait()
         cluster = None
         while hit < times:
-            name = f"{what}{hit}"
+            name = f"{what}{started}"
             moments = sorted(rng.sample(range(calls), min(5, times - hit)))
             is_whole = False
             while moments and not is_whole:
                 if engine == "ray" and cluster is None:
                     cluster = stack.enter_context(nodes(3 if own else 2))
                 address = cluster.address if cluster else ""
-                process = command(folder, url, name, *own, *given, address=address)
+                process, before = command(folder, url, name, *own, *given, address=address), hit
                 while process.poll() is None:
                     is_due = moments and logged(folder / name) >= moments[0]
                     if is_due and strike(what, cluster, str(folder / name), rng):
                         hit, moments = hit + 1, moments[1:]
                     time.sleep(0.05)
                 is_whole = process.returncode == 0
+                assert is_whole or hit > before, "a command ended by itself, and not the run"
                 started, whole = started + 1, whole + is_whole
                 ended = time.monotonic() + 15
                 while left := running(str(folder / name)) + running("served_model", str(folder)):
@@ -286,7 +289,7 @@ def running(*words: str) -> list[psutil.Process]:
 def main() -> int:
     """Print the table."""
     made = parser(__doc__, instances=100_000, kills=10, workers=4)
-    made.add_argument("--only", nargs="+", metavar="ROWS", help="limits, large, local, worker, ...")
+    made.add_argument("--only", nargs="+", choices=ROWS, metavar="ROWS", help=", ".join(ROWS))
     made.add_argument("--write", action="store_true", help="into docs/scaling.md")
     args = made.parse_args()
     if args.serve:
@@ -295,12 +298,11 @@ def main() -> int:
     rows: dict[str, Callable[[], Iterator[Sequence[str]]]] = {
         "limits": lambda: buckets(args.workers),
         "large": lambda: large(args.instances, args.workers),
-        "local": lambda: kills("local", args.kills),
+        "local": lambda: kills("local", args.kills, args.workers),
     }
-    if find_spec("ray"):
-        kinds = ("worker", "node", "actor", "head", "replica")
-        rows |= {what: partial(kills, what, args.kills) for what in kinds}
-    for name in args.only or rows:
+    rows |= {what: partial(kills, what, args.kills, args.workers) for what in ROWS[3:]}
+    known = ROWS if find_spec("ray") else ROWS[:3]
+    for name in args.only or known:
         for cells in rows[name]():
             print(row(cells), flush=True)
             if args.write:
