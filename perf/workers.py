@@ -42,7 +42,7 @@ PAGE = ROOT / "docs" / "scaling.md"
 SERVER = ROOT / "tests" / "models" / "served_model.py"
 SEEDS = 5
 ROWS = ("limits", "large", "local", "worker", "node", "actor", "head", "replica")
-"""What is measured; all from the fourth on are parts of a Ray cluster."""
+"""The rows of the table; all from the fourth on are parts of a Ray cluster."""
 
 
 def buckets(workers: int) -> Iterator[Sequence[str]]:
