@@ -58,6 +58,7 @@ def bring(shell: Shell, folder: Path, *files: Lines, code: int = 0) -> str:
     return shell("import", "openai_batch", *paths, "--results-dir", results, code=code)
 
 
+@pytest.mark.slow
 def test_answers_from_elsewhere_are_those_of_a_plain_run(tmp_path: Path, shell: Shell) -> None:
     with serve_in_thread() as server:
         own = ["model=openai/x", f"model.base_url={server.base_url}", "benchmark=med_qa"]
@@ -101,6 +102,7 @@ def play(prompt: str) -> str:
     return "stop" if is_over else interview.play(prompt)
 
 
+@pytest.mark.slow
 def test_a_protocol_of_several_turns_goes_turn_by_turn(tmp_path: Path, shell: Shell) -> None:
     roles = {"model": "under-test", "cast.questioner": "asks", "cast.referee": "referees"}
     own = [f"{role}=openai/{name}" for role, name in roles.items()]

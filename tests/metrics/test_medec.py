@@ -111,6 +111,7 @@ def test_the_real_file(medec: list[Instance]) -> None:
     assert mean(HELM_SENTENCE, medec, always("")) == 0.0
 
 
+@pytest.mark.slow
 def test_every_sentence_of_the_real_notes_is_read_by_its_number(medec: list[Instance]) -> None:
     """Many begin with numbers of their own: `7 120/70 mm`, `3 120/min, respiratory rate`."""
     read = 0

@@ -25,6 +25,8 @@ from tests.quiz import arguments, medhelm, record_of, scores_of, write_quiz
 from tests.server import Reply, in_thread, letter
 from tests.stored import episodes_of
 
+pytestmark = pytest.mark.slow
+
 PRICE = "{input: 10, output: 100, date: '2026-11-01'}"
 
 
@@ -99,7 +101,6 @@ SERIES = [
 """Moments at each of which one command is killed; the next goes on where it was."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("provider", "moments"), SERIES)
 def test_nothing_is_paid_for_twice_after_kills(
     tmp_path: Path, provider: str, moments: list[str]
@@ -136,7 +137,6 @@ def test_nothing_is_paid_for_twice_after_kills(
     assert not [*(tmp_path / "results").rglob("batches")]
 
 
-@pytest.mark.slow
 def test_after_ctrl_c_the_same_command_fetches(tmp_path: Path) -> None:
     write_quiz(tmp_path, 30)
     with in_thread(BatchServer(looks=10**6)) as server:

@@ -233,6 +233,7 @@ def test_a_shard_holds_its_folder_from_asking_until_it_has_judged(
     assert ending.record is not None and ending.record.state == "complete"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second", "is_gathered_between"),
     [("0-of-2", "0-of-4", True), ("0-of-4", "0-of-2", False)],

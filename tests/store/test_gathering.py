@@ -124,6 +124,7 @@ WRITER = st.tuples(st.sampled_from([*SHARDS]), st.integers(0, 9), st.booleans())
 ROUND = st.tuples(st.lists(WRITER, min_size=1, max_size=3, unique_by=lambda w: w[0]), st.booleans())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ASKERS)
 @settings(max_examples=60, deadline=None)
 @given(rounds=st.lists(ROUND, max_size=5), is_alone=st.booleans())

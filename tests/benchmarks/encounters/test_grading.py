@@ -123,6 +123,7 @@ def test_the_published_form_takes_turns_for_evidence_and_competencies_for_number
         assert found[0][0] == (False, "no evidence")
 
 
+@pytest.mark.slow
 def test_typography_loses_no_item_of_the_real_rubrics(real_data: Path) -> None:
     """An evaluator straightens quotation marks and dashes and collapses white space in all 24,602 items."""
     path = real_data / "medsp1000" / "rubrics.jsonl"
