@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from medhelm.extract.late import late
 
@@ -86,12 +87,17 @@ _BREAK = late(
 )
 
 
-def split_sentences(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the sentences of a plain text, and whether each is a line of its own.
+@lru_cache(maxsize=8)
+def split_sentences(text: str) -> tuple[tuple[str, bool], ...]:
+    """Return the sentences of a plain text, and whether each is a line of its own.
 
     Of a long text the beginning and the end are looked through. Sections that interpret a result
     are left out.
     """
+    return tuple(_split(text))
+
+
+def _split(text: str) -> Iterator[tuple[str, bool]]:
     if len(text) > _HEAD + _TAIL:
         text = text[:_HEAD].rpartition("\n")[0] + "\n" + text[-_TAIL:].partition("\n")[2]
     is_left_out = False

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice
 
 from medhelm.extract.late import Lower, late
@@ -194,7 +196,12 @@ def _is_range(text: str, start: int, end: int) -> bool:
 
 
 def _find(text: str) -> list[Value[Number]]:
-    """Return the numbers of a sentence, in order."""
+    """Return the numbers of a sentence, in order. Those of recent ones are kept."""
+    return list(_found(text))
+
+
+@lru_cache(maxsize=256)
+def _found(text: str) -> Sequence[Value[Number]]:
     written = _find_written(text)
     if not _HAS_WORD.search(text):
         return written

@@ -7,7 +7,7 @@ each sentence is looked through for the values that something is set equal to, b
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeVar, cast
@@ -98,14 +98,11 @@ def _found(text: str, kind: ValueKind[T]) -> tuple[Statement[T], ...]:
     mentions: dict[Hashable, tuple[int, int]] = {}
     first: int | None = None
     for i, (sentence, is_line) in enumerate(split_sentences(text)):
-        values = kind.find(sentence)
+        values, stated = _in_sentence(sentence, is_line, kind)
         if not values:
             continue
         first = i if first is None else first
-        stated = list(_of_sentence(sentence, i, values, kind, is_line))
-        if not stated and TOTALLING.match(sentence) and not values[0].is_other:
-            stated = [_of_total(values, i, kind)]
-        found += stated
+        found += (replace(s, at=(i, s.at[1])) for s in stated)
         mentions |= {kind.same(v.value): (i, v.start) for v in values if v.value is not None}
     named = {s.key for s in found if s.is_computed and s.key}
     return tuple(
@@ -122,9 +119,21 @@ def _found(text: str, kind: ValueKind[T]) -> tuple[Statement[T], ...]:
     )
 
 
-def _of_total(values: list[Value[T]], index: int, kind: ValueKind[T]) -> Statement[T]:
+@lru_cache(maxsize=256)
+def _in_sentence(
+    text: str, is_line: bool, kind: ValueKind[T]
+) -> tuple[Sequence[Value[T]], Sequence[Statement[T]]]:
+    """Return the values of a sentence and what it states. Texts around one answer share their sentences."""
+    values = kind.find(text)
+    stated = list(_of_sentence(text, values, kind, is_line)) if values else []
+    if values and not stated and TOTALLING.match(text) and not values[0].is_other:
+        stated = [_of_total(values, kind)]
+    return values, stated
+
+
+def _of_total(values: list[Value[T]], kind: ValueKind[T]) -> Statement[T]:
     """Return what a sentence that adds up states where no word joins its value to a name."""
-    total, at = values[0], (index, values[0].start)
+    total, at = values[0], (0, values[0].start)
     if len(values) > 1 or total.value is None or total.is_operand:
         reason = total.reason if len(values) == 1 else ""
         return Statement(None, reason or "a total that cannot be read", at, 2, is_named=True)
@@ -133,11 +142,11 @@ def _of_total(values: list[Value[T]], index: int, kind: ValueKind[T]) -> Stateme
 
 
 def _of_sentence(
-    text: str, index: int, values: list[Value[T]], kind: ValueKind[T], is_line: bool
+    text: str, values: list[Value[T]], kind: ValueKind[T], is_line: bool
 ) -> Iterator[Statement[T]]:
     first = values[0]
     if len(values) == 1 and not first.is_operand and _is_bare(text, first, is_line):
-        at = (index, first.start)
+        at = (0, first.start)
         key = _words(text[: first.start])
         yield Statement(first.value, first.reason, at, 2, key=key, is_named=True, fits=first.fits)
         return
@@ -184,7 +193,6 @@ def _of_sentence(
             stated,
             value=offered.value,
             reason=offered.reason,
-            at=(index, value.start),
             level=max(stated.level, 1) if is_asked and not stated.is_secondary else stated.level,
             is_asked=bool(is_asked),
             fits=value.fits,
