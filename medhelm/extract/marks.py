@@ -26,7 +26,8 @@ class Reading(Generic[T]):
 
 _INVISIBLE = late("[\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\u00ad]+")
 _ANGLES = dict(zip(map(ord, "\u27e8\u27e9\u2329\u232a\u3008\u3009"), "<><><>", strict=True))
-_LINE_END = late("\r\n|[\r\v\f\x85\u2028\u2029]")
+_LINE_ENDS = "\r\v\f\x85\u2028\u2029"
+_LINE_END = late(f"\r\n|[{_LINE_ENDS}]")
 _STRUCK = late(r"~~[^~\n]{1,500}~~|<(del|strike)>[^<]{0,500}</\1>", re.IGNORECASE)
 
 _THINKING = late(
@@ -146,7 +147,9 @@ def visible_text(text: str) -> str:
 
 def split_thoughts(text: str) -> tuple[str, str]:
     """Return the thoughts of a completion, and its `visible_text`."""
-    text = _LINE_END.sub("\n", without_invisible(text))
+    text = without_invisible(text)
+    if any(end in text for end in _LINE_ENDS):
+        text = _LINE_END.sub("\n", text)
     thoughts: list[str] = []
     for start, end in _THINKING_FIRST:
         if begun := start.match(text):

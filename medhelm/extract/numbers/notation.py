@@ -68,6 +68,8 @@ _LEADERS = late(
     r"|(?<=[\w)%])[ \t]?(?:[-_\u2013\u2014][ \t]?){3,60}(?=\d)"
 )
 """Dots or dashes that lead from a name to its value."""
+_LEADING = late(r"\.[ \t]?\.|[ \t]\.|[-_\u2013\u2014][ \t]?[-_\u2013\u2014]")
+"""A part of them, which is looked for first."""
 _TIMES = late(
     r"(?<=[\w)\]])\sx\s(?=[\[({\d]|(?:min|max)\b|[A-Za-z\u0391-\u03c9]{1,14}\s?[\[(/^])",
     re.IGNORECASE,
@@ -79,9 +81,9 @@ _SPAN = late(r"(?<=\d)\s?[~\u301c\uff5e]\s?(?=\d)")
 _ROUND_CALL = late(r"\bround\(([^(),\n]{1,40}),\s?\d\)")
 _PROMPT = late(r"^>>>[ \t]?", re.MULTILINE)
 _DAY = late(
-    r"(?<![\d.])(\d{1,2})\.(?=\s(?:Jan|Feb|M\u00e4r|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]{0,6}\.?\s\d{4})"
+    r"\.(?:(?<=(?<![\d.])\d\.)|(?<=(?<![\d.])\d\d\.))(?=\s(?:Jan|Feb|M\u00e4r|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]{0,6}\.?\s\d{4})"
 )
-"""A day before a German month. Its point ends no sentence."""
+"""The point behind a day before a German month. It ends no sentence."""
 _DECIMAL_COMMA = late(
     r"(?<![\d.,])(?:0,\d+|\d{1,4},\d{1,2}(?=\s?(?:%|mmHg\b|m?Osm|m?Eq\b|MME\b|I?U/|ms(?:ec)?\b|"
     r"[kcmd\u00b5n]?(?:g|[lL]|m|mol)(?![A-Za-z]))))(?![\d,])"
@@ -111,7 +113,8 @@ _OF_MOST = late(
     re.IGNORECASE,
 )
 """Points and a space before the slash and their maximum (`Final score 6 / 9.`)."""
-_COMMA = late(r"(?<=\d),(?=\d)")
+_SLASH = late(r"/(?<=\s/)\s")
+_COMMA = late(r",(?<=\d,)(?=\d)")
 _BODY_SURFACE = late(r"(?:/|\bper\b)\s{0,3}1\.73\s{0,3}\(?m", re.IGNORECASE)
 
 
@@ -121,7 +124,7 @@ def plain(text: str) -> str:
 
     Of `*` only operators are left. A power is written with `^`, a fraction with `/`.
     """
-    text = _DAY.sub(r"\1", text).replace("{,}", ",")
+    text = _DAY.sub("", text).replace("{,}", ",")
     if "\\," in text or not text.isascii():
         text = _GROUPED.sub(",", text)
     if not text.isascii():
@@ -134,14 +137,22 @@ def plain(text: str) -> str:
     if "\\" in text or "{" in text:
         text = _without_latex(text)
     text = _STARS.sub(lambda m: _operator(m), text)
-    text = _UNDERSCORE.sub("", text.replace("`", "").replace("$", " "))
+    text = text.replace("`", "").replace("$", " ")
+    if "_" in text:
+        text = _UNDERSCORE.sub("", text)
     if ">>>" in text or "round(" in text:
         text = _PROMPT.sub("", _ROUND_CALL.sub(r"\1", text))
-    text = _ABOUT.sub("\u2248", _SPAN.sub("\u2013", text))
+    if any(tilde in text for tilde in "~\u301c\uff5e"):
+        text = _ABOUT.sub("\u2248", _SPAN.sub("\u2013", text))
     if " x " in text:
         text = _TIMES.sub(" \u00d7 ", text)
-    text = _WORKED_OUT.sub(r"\1 = ", _ARROW.sub("\u2192", text))
-    text = _OF_MOST.sub(r"\1/", _LEADERS.sub(": ", text))
+    text = _ARROW.sub("\u2192", text)
+    if "\u2192" in text:
+        text = _WORKED_OUT.sub(r"\1 = ", text)
+    if _LEADING.search(text):
+        text = _LEADERS.sub(": ", text)
+    if _SLASH.search(text):
+        text = _OF_MOST.sub(r"\1/", text)
     if "," in text:
         text = with_points(text)
         text = _COMPARISON.sub(lambda m: _COMPARED.get(m[0], "\n" if m[0][0] == "<" else "="), text)
@@ -153,6 +164,8 @@ def plain(text: str) -> str:
 def with_points(text: str) -> str:
     """Return `text` with decimal points. How the whole text writes decimals decides of a comma."""
     text = text.replace("{,}", ",")
+    if not _COMMA.search(text):
+        return text
     text = _ROUNDED_COMMA.sub(lambda match: match[0].replace(",", "."), text)
     is_sure = _DECIMAL_COMMA.search(text) is not None or len(_WORKED_COMMA.findall(text)) > 1
     if is_sure and _EITHER_COMMA.search(text):
