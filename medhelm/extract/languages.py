@@ -67,7 +67,14 @@ def with_latin_letters(text: str) -> str:
 
 _UNSPACED = late("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Scripts without spaces around words, or with endings joined to them."""
-_FIRST = late(r"[^\W\d_]+[^\W_]*")
+_PART = late(r"[^\W\d_]+[^\W_]*")
+
+
+def _longest(word: str) -> str:
+    """Return the longest part of a word of several: short ones are words of other languages as well."""
+    return max(_PART.findall(word), key=len)
+
+
 
 _TELLING = {
     name: frozenset((*spoken.answer, *spoken.choose, *spoken.option, *spoken.right))
@@ -76,18 +83,18 @@ _TELLING = {
 _ENGLISH = frozenset(("option", "correct", "final", "finale", "item", "proposition", "son", "bon"))
 """Telling words of other languages that are English ones as well, and tell nothing."""
 _BY_WORD: dict[str, set[str]] = {}
-"""The languages by a whole word with which a telling one begins, in alphabets with spaces."""
+"""The languages by the longest part of a telling word, in alphabets with spaces."""
 _BY_PART: dict[str, set[str]] = {}
 """The same by a telling word of a script without spaces."""
 for _name, _words in _TELLING.items():
     for _word in _words - _ENGLISH:
         _of = _BY_PART if _UNSPACED.search(_word) else _BY_WORD
-        _of.setdefault(_word if _of is _BY_PART else _FIRST.findall(_word)[0], set()).add(_name)
+        _of.setdefault(_word if _of is _BY_PART else _longest(_word), set()).add(_name)
 
 
 @lru_cache(maxsize=8)
 def _words_in(text: str) -> frozenset[str]:
-    return frozenset(_FIRST.findall(text.lower()))
+    return frozenset(_PART.findall(text.lower()))
 
 
 @lru_cache(maxsize=4)
@@ -101,30 +108,30 @@ def languages_of(text: str) -> tuple[str, ...]:
 
 
 @cache
-def _by_first(kind: str) -> tuple[dict[str, set[str]], frozenset[str]]:
-    """Return the words of one kind by their first parts, and those of scripts without spaces, each under itself."""
+def _by_longest(kind: str) -> tuple[dict[str, set[str]], frozenset[str]]:
+    """Return the words of one kind by their longest parts, and those of scripts without spaces, each under itself."""
     found = {word for language in LANGUAGES.values() for word in getattr(language, kind)}
     parts = frozenset(word for word in found if _UNSPACED.search(word))
-    firsts = {part: {part} for part in parts}
+    longest = {part: {part} for part in parts}
     for word in found - parts:
-        firsts.setdefault(_FIRST.findall(word)[0], set()).add(word)
-    return firsts, parts
+        longest.setdefault(_longest(word), set()).add(word)
+    return longest, parts
 
 
 @lru_cache(maxsize=256)
-def _words_of(kind: str, firsts: frozenset[str]) -> re.Pattern[str]:
-    found = (word for first in firsts for word in _by_first(kind)[0][first])
+def _words_of(kind: str, there: frozenset[str]) -> re.Pattern[str]:
+    found = (word for part in there for word in _by_longest(kind)[0][part])
     return re.compile(any_of(found), re.IGNORECASE)
 
 
 def find_word(kind: str, text: str) -> re.Match[str] | None:
     """Return the first place of a word of one kind, in any language but English.
 
-    Only words whose first part is there are looked for: a list of all takes twenty times as long. Capitals that
+    Only words whose longest part is there are looked for: a list of all takes twenty times as long. Capitals that
     `lower` writes otherwise (the Turkish dotted I) are not found.
     """
-    firsts, parts = _by_first(kind)
-    there = firsts.keys() & _words_in(text)
+    longest, parts = _by_longest(kind)
+    there = longest.keys() & _words_in(text)
     if not text.isascii():
         lower = text.lower()
         there |= {part for part in parts if part in lower}

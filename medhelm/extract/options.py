@@ -251,6 +251,9 @@ class Options:
         """Return the option whose text is all of `line`."""
         if len(line) > self._line:
             return ""
+        first = TOKEN.search(line)
+        if first is None or fold(unify(first[0])) not in self._firsts:
+            return ""
         key = tokens(line)
         return next((letter for own, letter in self._texts if own == key), "")
 

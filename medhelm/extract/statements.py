@@ -139,6 +139,7 @@ _WITH_MORE = late(
 )
 """A letter that is chosen together with something else."""
 _MAY = late(r"\b(?:might|may|could|can|either)\b", re.IGNORECASE)
+_LONE_LETTER = late(r"[A-Z](?<!\w[A-Z])(?!\w)")
 _STANDALONE = late(r"(?<![\w'\u2019-])\(?[A-Z]\)?(?![\w'\u2019-])")
 _QUOTED = late(r"\S{0,3}[\"'\u201d\u2019]\s+(?:is|was|would|may|seems)\b")
 _NEAR_CUT = 20
@@ -218,8 +219,11 @@ def statements(options: Options, text: str) -> list[Statement]:
         lower = sentence.casefold()
         is_question = options.blanked(sentence).rstrip(CLOSERS + " \n").endswith("?")
         words = () if is_question else filter(lower.__contains__, _BY_WORD)
+        has_letter = _LONE_LETTER.search(sentence) is not None
         for number in sorted({n for word in words for n in _BY_WORD[word]}):
             frame = _FRAMES[number]
+            if frame.is_lettered and not has_letter:
+                continue
             for match in frame.pattern.finditer(sentence):
                 place = _Place(options, plain, start, sentence, match)
                 if (letter := frame.read(place)) and _is_meant(place):
@@ -361,6 +365,8 @@ class _Frame(NamedTuple):
     """A sentence without any of these has no match."""
     read: Callable[[_Place], str]
     is_strong: bool = True
+    is_lettered: bool = False
+    """Whether a sentence without a letter of its own has no match."""
     several: str = "all"
     """The ones that count where a text has several in this form: `all`, the `last`, `none` (a walk through them)."""
 
@@ -380,18 +386,19 @@ _FRAMES = (
     _Frame(_ANSWER_IS, _ANSWERS, _answer),
     _Frame(_CHOOSE, _CHOICES, _choice),
     _Frame(_IS_CORRECT, _RIGHT, _subject, several="none"),
-    _Frame(_THEREFORE, _THUS, _letter),
+    _Frame(_THEREFORE, _THUS, _letter, is_lettered=True),
     _Frame(
         _CONCLUDED,
         ("so", "thus", "therefore", "hence", "ly", "overall", "in ", *_ANSWERS),
         _concluded,
+        is_lettered=True,
     ),
-    _Frame(_IS_IT, (" it is", " one"), _letter),
+    _Frame(_IS_IT, (" it is", " one"), _letter, is_lettered=True),
     _Frame(
         _HEADED, ("line", "pick", "conclusion", "false", "incorrect", "untrue", "wrong"), _headed
     ),
     _Frame(_IS_THUS, ("therefore", "thus", "hence", "then"), _headed),
-    _Frame(_LAST, ("",), _last),
+    _Frame(_LAST, ("",), _last, is_lettered=True),
     _Frame(_LEAVES, ("leav", "left", "narrow"), _left, several="last"),
     _Frame(
         _MOST_IS, ("most", "best", "final", "working", "leading", *_RIGHT), _best, is_strong=False

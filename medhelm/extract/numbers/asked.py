@@ -213,6 +213,8 @@ def _in_percent(text: str, values: list[Value[T]], kind: ValueKind[T]) -> list[V
 
 def _per_time(unit: str, before: str, behind: str) -> str:
     """Return the unit of a rate whose time is a word beside it (`the hourly volume is 94 mL`)."""
+    if not any(unit == timed for timed, _ in RATES):
+        return unit
     word = _TIMED.search(before) or _TIMES_BEHIND.match(behind)
     return RATES.get((unit, word[1].lower()), unit) if word else unit
 

@@ -153,6 +153,12 @@ _BOUND = Lower(
     r"exceed(?:s|ing)?|beyond|short of|(?:not |never )?(?:before|until|till|prior to)|not after|(?:a )?(?:minimum|maximum)(?: of)?|"
     r"within)(?:\s(?:or\s)?equal\sto)?\s{1,3}(?:approximately\s|about\s)?[(\"']{0,2}$"
 )
+_BOUND_ENDS = (
+    *("<", ">", "\u2264", "\u2265", "=", "least", "most", "than", "to", "over", "under", "above"),
+    *("below", "exceed", "exceeds", "exceeding", "beyond", "of", "before", "until", "till", "after"),
+    *("minimum", "maximum", "within", "approximately", "about"),
+)
+"""The last word or sign of a bound, without which none is looked for."""
 _OR_MORE = Lower(
     r"\+(?!\s{0,2}[\d(])|\s{0,2}[\w%/]{0,12}\s{1,2}or\s(?:more|higher|greater|above|less|lower|fewer|"
     r"below|over|older|under|later|earlier)\b|\s[\w%/]{1,12}\sat (?:most|least)\b"
@@ -179,7 +185,8 @@ class Number:
 def bound(text: str, start: int, end: int) -> str:
     """Return why the value at `start` to `end` of a sentence is only a bound, "" where it is not."""
     written, before = text[start:end], text[max(0, start - 40) : start]
-    found = _BOUND.search(before) if before[-1:] in " (\"'<>\u2264\u2265=" else None
+    may_bound = before.rstrip(" (\"'").lower().endswith(_BOUND_ENDS)
+    found = _BOUND.search(before) if may_bound else None
     if found:
         return f"only a bound: {found['words'] or found['sign']} {written}"
     return f"only a bound: {written} or more or less" if _OR_MORE.match(text, end) else ""
@@ -236,7 +243,7 @@ def _find_written(text: str) -> list[Value[Number]]:
         sign, start = _sign(text, match.start())
         end, digits = match.end(), match["digits"]
         before = text[max(0, start - 40) : start]
-        word = _LAST_WORD.search(before)
+        word = _LAST_WORD.search(before) if before[-1:].isspace() else None
         last = word[1].lower() if word else ""
         is_in_name = last in _NAMES or (before[-1:] in "-/" and before[-2:-1].isalpha())
         if (

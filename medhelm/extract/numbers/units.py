@@ -80,6 +80,8 @@ _SPELLED = Lower(
     + "|".join(f"(?P<u{i}>{spelling})" for i, spelling in enumerate(UNITS.values()))
     + r")(?![\w\u00b0])"
 )
+_SIGNS = "%/\u00d7\u00b0"
+"""What a unit begins with, beside letters."""
 _NAMES = tuple(UNITS)
 SAME: Mapping[str, tuple[str, ...]] = {
     "MME": ("mg",),
@@ -99,7 +101,8 @@ RATES: Mapping[tuple[str, str], str] = {
 
 def unit_at(text: str, at: int) -> tuple[str, int]:
     """Return the unit that follows a place of a plain text, "" where none is known, and its end."""
-    found = _SPELLED.match(text, at)
+    lead = text[at : at + 4].lstrip(" -([")[:1]
+    found = _SPELLED.match(text, at) if lead.isalnum() or lead in _SIGNS else None
     if found is None or found.lastgroup is None:
         return "", at
     return _NAMES[int(found.lastgroup[1:])], found.end()

@@ -52,6 +52,12 @@ _RETRACTED = Lower(
     r"|(?:^|(?<=[.!?,;\u2026] )|(?<=\n))(?:oh,?\s)?no,\s"
 )
 """Words by which a text takes back a result, or offers another one."""
+_BACK = (
+    *("correction", "edit", "update", "erratum", "wait", "actually", "oops", "scratch", "reflection"),
+    *("thought", "mistake", "let me", "i made", "i was", "apolog", "sorry", "could", "might", "may"),
+    *("alternatively", "no,"),
+)
+"""Parts of them, one of which has to be there."""
 _STEP_LEFT = Lower(
     r"\b(?:still|yet|now|next|then)\b[^.\n]{0,30}\bto\s(?:be\s)?(?:(?:multipl\w+|divided?)\s(?:\w+\s){0,2}by|subtract)\b[^=\u2248\u2192\n]{0,100}$"
 )
@@ -328,7 +334,9 @@ def _unless_taken_back(
         return Reading(None, f"no single {kind.noun} is stated")
     if _NOT_GIVEN.search(text):
         return Reading(None, "the text says that no result is to be given")
-    backs = [match.end() for match in _RETRACTED.finditer(text)]
+    lower = text.lower()
+    is_back = any(word in lower for word in _BACK)
+    backs = [match.end() for match in _RETRACTED.finditer(text)] if is_back else []
     if not backs:
         return reading
     after = values_of(text[backs[-1] :], kind)
