@@ -75,7 +75,6 @@ def _longest(word: str) -> str:
     return max(_PART.findall(word), key=len)
 
 
-
 _TELLING = {
     name: frozenset((*spoken.answer, *spoken.choose, *spoken.option, *spoken.right))
     for name, spoken in LANGUAGES.items()

@@ -80,6 +80,8 @@ _THEN_WORKING = late(
     re.IGNORECASE,
 )
 """A result, a colon, and how it comes about."""
+_STOP = late(r"[.!?;](?=[\sA-Z])")
+"""What is before each break."""
 _BREAK = late(
     r";\s|(?<=[.!?])\s+(?=[A-Z\u0391-\u03a9\u221a(\[\"'\u2192])|(?<=[a-z)%\d]\.)(?=[A-Z][a-z])|(?<=[a-z]\.)\s+(?=[a-z]{2})"
     r"|(?<=[a-z]{5}\.)(?<!approx\.)\s+(?=\d)|(?<=%\.)\s+(?=\d)"
@@ -112,7 +114,7 @@ def _split(text: str) -> Iterator[tuple[str, bool]]:
             is_left_out = False
         if ": " in line:
             line = _THEN_WORKING.sub(r"\1; ", line)
-        first, *others = _BREAK.split(line)
+        first, *others = _BREAK.split(line) if _STOP.search(line) else [line]
         has_value = any(c.isdigit() for c in first) or len(first) < 40
         parts = [first, *(p for p in others if not (has_value and _REMARK.fullmatch(p)))]
         for part in parts:

@@ -155,7 +155,18 @@ _BOUND = Lower(
 )
 _BOUND_ENDS = (
     *("<", ">", "\u2264", "\u2265", "=", "least", "most", "than", "to", "over", "under", "above"),
-    *("below", "exceed", "exceeds", "exceeding", "beyond", "of", "before", "until", "till", "after"),
+    *(
+        "below",
+        "exceed",
+        "exceeds",
+        "exceeding",
+        "beyond",
+        "of",
+        "before",
+        "until",
+        "till",
+        "after",
+    ),
     *("minimum", "maximum", "within", "approximately", "about"),
 )
 """The last word or sign of a bound, without which none is looked for."""

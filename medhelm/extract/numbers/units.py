@@ -77,7 +77,7 @@ UNITS: Mapping[str, str] = {
 }
 _SPELLED = Lower(
     r"\s{0,2}[-(\[]?\s?(?:"
-    + "|".join(f"(?P<u{i}>{spelling})" for i, spelling in enumerate(UNITS.values()))
+    + "|".join(f"(?:{spelling})(?P<u{i}>)" for i, spelling in enumerate(UNITS.values()))
     + r")(?![\w\u00b0])"
 )
 _SIGNS = "%/\u00d7\u00b0"

@@ -53,8 +53,29 @@ _RETRACTED = Lower(
 )
 """Words by which a text takes back a result, or offers another one."""
 _BACK = (
-    *("correction", "edit", "update", "erratum", "wait", "actually", "oops", "scratch", "reflection"),
-    *("thought", "mistake", "let me", "i made", "i was", "apolog", "sorry", "could", "might", "may"),
+    *(
+        "correction",
+        "edit",
+        "update",
+        "erratum",
+        "wait",
+        "actually",
+        "oops",
+        "scratch",
+        "reflection",
+    ),
+    *(
+        "thought",
+        "mistake",
+        "let me",
+        "i made",
+        "i was",
+        "apolog",
+        "sorry",
+        "could",
+        "might",
+        "may",
+    ),
     *("alternatively", "no,"),
 )
 """Parts of them, one of which has to be there."""
