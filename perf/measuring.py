@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,9 @@ import aiohttp
 ROOT = Path(__file__).resolve().parent.parent
 RELIABILITY = ROOT / "docs" / "reliability.md"
 sys.path.insert(0, str(ROOT))  # for `tests`, whose servers and benchmarks are measured with
+sys.path.append(str(ROOT / "scripts"))
+
+from pages import put, table_of  # noqa: E402
 
 
 def http(body: bytes) -> bytes:
@@ -148,22 +150,12 @@ Rows = Iterable[Sequence[object]]
 def measure_reliability(
     doc: str | None, name: str, measure: Callable[[int, int], Rows], times: int
 ) -> None:
-    """Print the rows of a measure that is repeated so often, from a seed; `--write` puts them into docs/reliability.md.
-
-    The table lies between `<!-- NAME -->` and `<!-- end NAME -->`; its head is part of the page.
-    """
+    """Print the rows of a measure that is repeated so often, from a seed; `--write` puts them into docs/reliability.md."""
     made = parser(doc, times=times, seed=1)
     made.add_argument("--write", action="store_true", help="into docs/reliability.md")
     args = made.parse_args()
     lines = [row(cells) for cells in measure(args.times, args.seed)]
     print("\n".join(lines))
-    if not args.write:
-        return
-    text = RELIABILITY.read_text(encoding="utf-8")
-    block = re.compile(
-        rf"(<!-- {name} -->\n(?:\|[^\n]*\n){{2}})(?:\|[^\n]*\n)*(<!-- end {name} -->)"
-    )
-    if len(block.findall(text)) != 1:
-        raise SystemExit(f"{RELIABILITY} has no table {name!r}")
-    body = "".join(f"{line}\n" for line in lines)
-    RELIABILITY.write_text(block.sub(lambda m: m[1] + body + m[2], text), encoding="utf-8")
+    if args.write:
+        head, _ = table_of(RELIABILITY, name)
+        put(RELIABILITY, "\n".join([*head, *lines, ""]), part=name, check=False)

@@ -11,7 +11,6 @@ decide fewer than three left off. A real reply counts as right by the verdict of
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
 import inspect
@@ -382,13 +381,14 @@ def _changes(replies: Sequence[Reply], places: Sequence[int], before: list[str])
 
 def main() -> None:
     """Print the figures, or what the rules decide."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--data", type=Path, default=os.environ.get("MEDHELM_DATA_DIR", "."))
-    parser.add_argument("--set", default="", help="only sets whose names hold this")
-    parser.add_argument("--every", type=int, default=1, help="every Nth reply of each set")
-    parser.add_argument("--wrong", action="store_true", help="print what is read wrongly")
-    parser.add_argument("--rules", nargs="?", const="", help="of what module or name")
-    args = parser.parse_args()
+    from measuring import parser  # a test imports this module from elsewhere
+
+    options = parser(__doc__, every=1)
+    options.add_argument("--data", type=Path, default=os.environ.get("MEDHELM_DATA_DIR", "."))
+    options.add_argument("--set", default="", help="only sets whose names hold this")
+    options.add_argument("--wrong", action="store_true", help="print what is read wrongly")
+    options.add_argument("--rules", nargs="?", const="", help="of what module or name")
+    args = options.parse_args()
     replies = [r for r in (*written(), *real(Path(args.data))) if args.set in r.group]
     replies = replies[:: args.every]
     if args.rules is not None:

@@ -33,6 +33,7 @@ import psutil
 from limiter import Bucket, Server, simulate
 from measuring import ROOT, FixedServer, completion, http, parser, row, serve, server_process
 from msgspec.structs import replace
+from pages import put, table_of
 
 from medhelm.store.records import find_gradings, read_record
 from medhelm.store.runlog import read_log
@@ -267,12 +268,9 @@ def logged(results: Path) -> int:
 
 def write(line: str) -> None:
     """Put a row into the page: in place of the one of the same thing, else at the end."""
-    block = re.compile(r"(<!-- workers -->\n(?:\|[^\n]*\n){2})((?:\|[^\n]*\n)*)(?=<!-- end)")
-    text = PAGE.read_text(encoding="utf-8")
-    found = block.search(text)
-    assert found is not None
-    lines = {what(old): old for old in found[2].splitlines()} | {what(line): line}
-    PAGE.write_text(block.sub("\\1" + "".join(f"{one}\n" for one in lines.values()), text))
+    head, rows = table_of(PAGE, "workers")
+    lines = {what(old): old for old in rows} | {what(line): line}
+    put(PAGE, "\n".join([*head, *lines.values(), ""]), part="workers", check=False)
 
 
 def what(line: str) -> str:

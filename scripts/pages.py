@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -24,6 +25,21 @@ def grid(columns: str, heads: Sequence[object], rows: Iterable[Sequence[object]]
     return [first, f"|{rule}|", *others]
 
 
+def table_of(page: Path, part: str) -> tuple[list[str], list[str]]:
+    """Return the head and the rows of the table that a part of a page is."""
+    split = _split(page.read_text(encoding="utf-8"), part)
+    if split is None:
+        raise SystemExit(f"{page} has no table {part!r}")
+    lines = split[1].splitlines()
+    return lines[:2], lines[2:]
+
+
+def _split(text: str, part: str) -> tuple[str, str, str] | None:
+    """Return a page up to a part, the part, and the rest, each with its marker outside the part."""
+    found = re.search(f"(?s)(.*<!-- {part}:begin -->\n)(.*)(<!-- {part}:end -->.*)", text)
+    return None if found is None else (found[1], found[2], found[3])
+
+
 def make(doc: str | None, page: Path, render: Callable[[], str], part: str = "") -> int:
     """Write or check a page, or a part of one, as a script without further options; return the exit code."""
     check = parser(doc).parse_args().check
@@ -38,13 +54,11 @@ def put(page: Path, made: str, *, part: str = "", check: bool) -> int:
     name = page.relative_to(ROOT) if page.is_relative_to(ROOT) else page
     stored = page.read_text(encoding="utf-8") if page.is_file() else ""
     if part:
-        begin, end = f"<!-- {part}:begin -->\n", f"<!-- {part}:end -->"
-        head, found, rest = stored.partition(begin)
-        _, ended, tail = rest.partition(end)
-        if not (found and ended):
-            print(f"{name} has no markers {begin.strip()} and {end}")
+        split = _split(stored, part)
+        if split is None:
+            print(f"{name} has no markers <!-- {part}:begin --> and <!-- {part}:end -->")
             return 2
-        made = head + begin + made + end + tail
+        made = split[0] + made + split[2]
     if not check:
         page.write_text(made, encoding="utf-8")
     elif made != stored:

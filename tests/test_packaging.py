@@ -9,6 +9,7 @@ import shutil
 import sys
 import tomllib
 import zipfile
+from contextlib import suppress
 from email.message import Message
 from importlib import metadata
 from pathlib import Path, PurePosixPath
@@ -102,6 +103,52 @@ def test_a_plain_install_brings_no_torch(wheel: Path) -> None:
     assert {"hydra-core", "pandas", "datasets"} <= seen
     heavy = {"torch", "transformers", "tensorflow", "jax", "ray", "submitit", "tokenizers"}
     assert not seen & heavy
+
+
+_FREE = (
+    "Apache",
+    "BSD",
+    "MIT",
+    "ISC",
+    "PSF",
+    "Python Software",
+    "MPL",
+    "Mozilla",
+    "Unlicense",
+    "Zlib",
+    "CC0",
+)
+"""Words of licences that go with ours."""
+
+
+def licence_of(name: str) -> str:
+    """Return what an installed package says of its licence: an expression, else classifiers, else the field's first line."""
+    about = metadata.metadata(name)
+    said = [c for c in about.get_all("Classifier") or () if c.startswith("License ::")]
+    field = (about.get("License") or "").strip().partition("\n")[0]
+    return about.get("License-Expression") or " ".join(said) or field
+
+
+def test_licences_of_what_is_needed_go_with_ours(wheel: Path) -> None:
+    needed = map(Requirement, metadata_of(wheel).get_all("Requires-Dist") or ())
+    tools = ("test", "docs", "dev")
+    waiting = [r.name for r in needed if not any(f'"{tool}"' in str(r.marker) for tool in tools)]
+    licences, seen = dict[str, str](), set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        with suppress(metadata.PackageNotFoundError):  # of an extra that is not here
+            licences[name] = licence_of(name)
+            others = map(Requirement, metadata.requires(name) or ())
+            waiting += (r.name for r in others if not r.marker or r.marker.evaluate({"extra": ""}))
+    assert len(licences) > 30
+    assert not {
+        name: said
+        for name, said in licences.items()
+        if "GPL" in said or not any(word in said for word in _FREE)
+    }
 
 
 def test_the_source_archive_builds_the_same_wheel(tree: Path, wheel: Path, tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ class _OnDatabase(Metric):
     version: str = "2"
     source: str = _SOURCE
     folder: Path | None = None
-    """Holds the path of the database. `prepare` fills it."""
+    """The path of the database, filled by `prepare`."""
     seconds: float = 2.0
     """Processor time of one query, of the gold's too."""
 

@@ -28,7 +28,7 @@ from medhelm.plugin import file_sha256
 
 Cell = str | int | float | bytes | None
 QueryStatus = Literal["rows", "failed", "forbidden", "timeout", "memory", "too large", "crashed"]
-"""States how a query ended.
+"""The end of a query.
 
 rows: it ran, with or without rows. failed: SQLite refused it (syntax, no such column).
 forbidden: it is more than one statement, or does something besides reading. timeout, memory,
@@ -67,7 +67,7 @@ class QueryResult:
     width: int = 0
     """Columns of the result, which it has without rows too."""
     detail: str = ""
-    """Gives the reason for no result in a few words, never a value of the database."""
+    """The reason for no result, in a few words, never a value of the database."""
 
 
 class Sandbox:

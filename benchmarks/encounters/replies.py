@@ -80,7 +80,7 @@ _ORDER = re.compile(
 )
 _DIAGNOSIS = re.compile(r"DIAGNOSIS READY\W*:\s*(.+)", re.DOTALL | re.IGNORECASE)
 NAMED = "diagnosis:"
-"""Begins the action by which a diagnosis is given."""
+"""The first word of the action by which a diagnosis is given."""
 
 
 def read_markers(text: str) -> tuple[ClinicianReply, str]:

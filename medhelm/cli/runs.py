@@ -36,7 +36,7 @@ from medhelm.tables.clinicians.sheet import check_privacy
 from medhelm.tables.format.formats import clean
 
 _REMOVED = ".removed-"
-"""Begins the folder of what is being removed: a run that is half removed is not taken for one."""
+"""The first letters of a folder that is being removed: a run that is half removed is not taken for one."""
 
 
 def run(args: argparse.Namespace) -> int:

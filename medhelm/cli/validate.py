@@ -62,6 +62,8 @@ def _print_report(report: Report, benchmark: Benchmark, root: Path) -> None:
             print(f"  {note}")
         _print_scores(facts)
         _print_readings(facts)
+        if judged := [name for name in benchmark.metrics if name not in facts.metrics]:
+            print(f"  not checked without a judge: {', '.join(judged)}")
     for finding in report.findings:
         print(f"  {finding_line(report.benchmark, finding)}")
     for kind, n in report.counts.items():

@@ -100,22 +100,22 @@ def ask_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str
     new = new_pool(parts[0], choice.workers, own)
     pool = engine.open_pool(path, new, _may_not_travel(jobs[0], runs))
     given = [a for a in argv if not a.lstrip("+").startswith(_OURS)]
-    crew = _Crew(engine, ["run", *given], pool, path)
+    workers = _Workers(engine, ["run", *given], pool, path)
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with Display(runs, crew.status) as display:
-        stopped = crew.work(display, [f"{n}/{choice.workers}" for n in range(choice.workers)])
+    with Display(runs, workers.status) as display:
+        stopped = workers.work(display, [f"{n}/{choice.workers}" for n in range(choice.workers)])
         is_judged = any(run.grading.judged_by and not read_finished(run) for run in runs)
-        if crew.has_copies and is_judged and not stopped and not [*crew.errors()]:
-            stopped = crew.work(display, [WHOLE])  # judges' gaps and controls
+        if workers.has_copies and is_judged and not stopped and not [*workers.errors()]:
+            stopped = workers.work(display, [WHOLE])  # judges' gaps and controls
         endings = [_ending(run) for run in runs]
-        lost = tuple(crew.errors())
+        lost = tuple(workers.errors())
     for left in (path, path.with_suffix(".lock")):
         left.unlink(missing_ok=True)
     return Asked(SweepEnd(tuple(endings), stopped), ledger, display, lost)
 
 
-class _Crew:
+class _Workers:
     """The workers of one command."""
 
     def __init__(self, engine: Engine, asked: Sequence[str], pool: PoolAccess, path: Path) -> None:

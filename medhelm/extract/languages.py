@@ -72,7 +72,8 @@ _PART = late(r"[^\W\d_]+[^\W_]*")
 
 def _longest(word: str) -> str:
     """Return the longest part of a word of several: short ones are words of other languages as well."""
-    return max(_PART.findall(word), key=len)
+    parts: list[str] = _PART.findall(word)
+    return max(parts, key=len)
 
 
 _TELLING = {

@@ -16,7 +16,7 @@ from medhelm.extract.late import late
 from medhelm.extract.marks import fold, unify
 
 NO_LABEL = "\u25a1"
-"""Stands for a letter where a label is expected."""
+"""The sign in place of a letter where a label is expected."""
 _SPAN = 40
 _BEFORE = late(
     r"(?:^|[\n:;,.!?|=<>(\[{\"'*_`#\u2013\u2014\u3001\u3002\uff0c-]|[^\x00-\u024f]"

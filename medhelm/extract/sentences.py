@@ -81,7 +81,7 @@ _THEN_WORKING = late(
 )
 """A result, a colon, and how it comes about."""
 _STOP = late(r"[.!?;](?=[\sA-Z])")
-"""What is before each break."""
+"""The sign before each break."""
 _BREAK = late(
     r";\s|(?<=[.!?])\s+(?=[A-Z\u0391-\u03a9\u221a(\[\"'\u2192])|(?<=[a-z)%\d]\.)(?=[A-Z][a-z])|(?<=[a-z]\.)\s+(?=[a-z]{2})"
     r"|(?<=[a-z]{5}\.)(?<!approx\.)\s+(?=\d)|(?<=%\.)\s+(?=\d)"

@@ -366,7 +366,7 @@ class _Frame(NamedTuple):
     read: Callable[[_Place], str]
     is_strong: bool = True
     is_lettered: bool = False
-    """Whether a sentence without a letter of its own has no match."""
+    """True if a sentence without a letter of its own has no match."""
     several: str = "all"
     """The ones that count where a text has several in this form: `all`, the `last`, `none` (a walk through them)."""
 

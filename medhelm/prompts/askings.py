@@ -18,7 +18,7 @@ from medhelm.schema.asking import Asking
 from medhelm.schema.data import AnswerKind, Asked, Benchmark, Example, Instance, Prompt
 
 MARK = "Answer:"
-"""Begins the last line of a reply of the form `line`."""
+"""The first word of the last line of a reply of the form `line`."""
 ANSWER, REASONS = "answer", "reasons"
 """Members of a reply of the form `schema`."""
 
@@ -31,7 +31,7 @@ _WHAT: Mapping[AnswerKind, str] = {
 """The content of the last line, by the kind of answer. Of others: what is asked for above."""
 _ABOVE = "the answer that is asked for above, in the form that is asked for above"
 _BARE = re.compile(r"(^|[.?!:,]\s+)([Rr])eply with\b", re.MULTILINE)
-"""Begins a sentence of an instruction, or its second half, by which the reply is to be the answer and no more."""
+"""The first words of a sentence, or its second half, by which the reply is to be the answer and no more."""
 _MEMBERS: Mapping[AnswerKind, tuple[str, str]] = {
     "choice": ('"..."', "the letter of the one right option ({letters})"),
     "number": ('{"value": ..., "unit": "..."}', 'the value and its unit ("" where it has none)'),

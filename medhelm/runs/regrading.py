@@ -47,7 +47,7 @@ class Regraded:
     is_skipped: bool = False
     """True if it was passed over (its benchmark is not installed) and did not fail."""
     note: str = ""
-    """Warns of a run that was graded all the same."""
+    """A warning about a run that was graded all the same."""
 
     @property
     def problem(self) -> str:

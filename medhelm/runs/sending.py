@@ -348,7 +348,7 @@ class Sender:
     async def __call__(
         self, role: str, request: Request, *, step: str, attempt: int = 0
     ) -> Response:
-        """Return the response to a call (`protocols.protocol.Ask`).
+        """Return the response to a call (`protocols.protocol.Send`).
 
         Raises ValueError where a protocol asks one call twice: each needs a name of its own. Only
         Stopped comes of a log that cannot be written, as no protocol goes on without it.

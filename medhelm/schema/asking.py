@@ -21,11 +21,11 @@ class Asking(
     version: str = "1"
     """Raised whenever a word changes. Like all fields below, part of a run's identity."""
     instruction: str = ""
-    """Replaces the benchmark's instruction."""
+    """The instruction in place of the benchmark's."""
     system: str = ""
     """A system text, for models without one of their own."""
     template: str = ""
-    """Replaces the benchmark's template; has the same fields."""
+    """The template in place of the benchmark's, with the same fields."""
     closing: str = ""
     """Last words of the template. They replace those by which the form asks for the answer."""
     form: Form = "text"
@@ -42,7 +42,7 @@ class Asking(
     balanced: bool = False
     """True if examples are drawn in turn from each gold label."""
     max_output_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """Replaces the benchmark's output budget; with `reasons`, is added to it. The next field is for reasoning
+    """The output budget in place of the benchmark's; with `reasons`, beside it. The next field is for reasoning
     models."""
     reasoning_output_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
     asked_by: str = ""

@@ -1,6 +1,6 @@
 """Define a request to a model for one instance, and its response.
 
-`SCHEMA` is the version of the records; a reader of an older one migrates or refuses.
+`SCHEMA` is the version of the records; a reader of an older one refuses.
 """
 
 from __future__ import annotations

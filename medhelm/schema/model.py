@@ -50,7 +50,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     reasoning: bool = False
     """True if the model thinks before it answers and gets the benchmark's reasoning budget."""
     max_output_tokens: int | None = None
-    """Replaces the benchmark's budget. Then the run is not comparable with others."""
+    """The budget in place of the benchmark's. With it, a run is not comparable with others."""
     context_window: int | None = None
     system_prompt: str | None = None
     sampling: Sampling = Sampling()

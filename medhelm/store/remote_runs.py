@@ -29,7 +29,7 @@ from medhelm.store.runlog import log_bytes
 from medhelm.store.shards import is_gathered
 
 _PART, _OLD_S = ".part-", 86_400.0
-"""Begins the folder of what is on its way, and after how long one is of a killed process."""
+"""The first letters of the folder of what is on its way, and after how long one is of a killed process."""
 _STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
 """They have no folders, so that all names are listed at once, and a file appears whole by itself."""
 _NAME = re.compile(r"((?:[^/.\\\0][^/\\\0]*/){3})([0-9a-f]{64})\.zip")

@@ -173,7 +173,8 @@ def as_published(study: Study) -> Table:
         for model, _, metric, score in sorted(others, key=lambda s: -s[3]):
             one: Row = {"benchmark": name, "model": model, "metric": metric, "score": score}
             rows.append(one | {"source": "as published"})
-    said = AS_PUBLISHED.say(source=bool(found), none=not found)
+    is_there = any(row["source"] == "as published" for row in rows)
+    said = AS_PUBLISHED.say(source=is_there, unmatched=bool(found) and not is_there, none=not found)
     return study_table(study, AS_PUBLISHED, rows, said)
 
 

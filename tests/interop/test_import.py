@@ -243,5 +243,11 @@ def test_published_scores_stand_beside_runs_and_in_no_rank(tmp_path: Path, shell
         ("M1", "as published", 0.857, None, None)
     ]
     assert results.typed("overall").rows == before
+    table.write_text("Model,Mean win rate,Nothing - EM\nM1,0.5,0.1\n")
+    shell(*words)
+    made = load_results(tmp_path).typed("as_published")
+    assert {r["source"] for r in made.rows} == {"runs"}
+    notes = " ".join(made.notes)
+    assert "of none of the benchmarks" in notes and "arXiv" not in notes
     table.write_text("a,b\n1,2\n")
     shell(*words, code=2)

@@ -256,6 +256,14 @@ def test_a_table_shows_at_most_twelve_columns_by_default(folder: Path) -> None:
             assert len(shown) + is_of_suite <= 12, (name, part.level, shown)
 
 
+def test_a_grid_without_any_of_its_numbers_is_left_out() -> None:
+    level = Column(name="level", type="string", description="kind of row")
+    rows = [{"level": "a", "model": "m", "score": 0.5}, {"level": "b", "model": "n"}]
+    parts = (Part("a", "First"), Part("b", "Second"))
+    made = make_table("demo", "A & B", (level, *COLUMNS), rows, [], {}, parts=parts)
+    assert [grid.title for grid in made.grids()] == ["First"]
+
+
 @pytest.mark.parametrize("last", [0.575, 0.575 + 1e-16, 0.575 - 1e-16, 0.5750000000000001])
 def test_equal_numbers_are_printed_equally(last: float) -> None:
     t = table([{"model": "a", "score": last}])

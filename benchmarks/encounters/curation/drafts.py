@@ -53,7 +53,7 @@ class Triage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Phase 1. Whether the article can be simulated follows from its three criteria, by rule."""
 
     documents: dict[str, str]
-    """Says of each document what it holds and is for."""
+    """The content and use of each document."""
     encounter_task: Criterion
     counterpart: Criterion
     scene: Criterion

@@ -22,9 +22,9 @@ from medhelm_benchmarks.noharm.generation.stages import STAGES
 
 _MOST = 999
 _UNVALIDATED = "The ratings are synthetic; no clinician has validated them."
-_UNJUDGED = (
+UNJUDGED = (
     "No judge was asked whether a patient's text advises (--judge): copied words, limits and the "
-    "guideline's name alone were looked for."
+    "guideline's name alone were looked for, which find 13 of 55 texts that were written to advise."
 )
 
 
@@ -90,7 +90,7 @@ def _print(series: Series, found: dict[str, int], cases: Path) -> None:
         print(f"Do not evaluate on them who made them: {', '.join(series.made_by)}.")
         print(f"Next: medhelm qc noharm {cases}")
     if series.judge is None:
-        print(_UNJUDGED)
+        print(UNJUDGED)
 
 
 def _series(args: argparse.Namespace, registry: options.Registry) -> Series:

@@ -35,7 +35,7 @@ PROMPT_VERSION = "4"
 
 WRITER, JUDGE = "writer", "judge"
 BLIND, FIRST_LINE, CONDITIONAL, PER_TRAP = 26, 8, 5, 2
-"""Gives the numbers of actions to ask for: the mix of the paper (section 4.1), 49 in all."""
+"""The numbers of actions to ask for: the mix of the paper (section 4.1), 49 in all."""
 ACTIONS = BLIND + FIRST_LINE + CONDITIONAL + 5 * PER_TRAP
 LETTER_TOKENS, ACTION_TOKENS = 500, 16
 """Tokens of a scene and of an action: means of the bundled cases."""
@@ -43,15 +43,15 @@ STRONG = ACTIONS // 2
 """Strong actions without a reference that raters are asked about again: more than most cases have."""
 
 Trap = Literal["dose", "interaction", "contraindication", "prerequisite", "monitoring"]
-"""Names an action's fault: its dose for these kidneys, another drug, a contraindication, a
+"""The fault of an action: its dose for these kidneys, another drug, a contraindication, a
 work-up that has to come before, a check that is left out."""
 
 Kind = Literal["first_line", "conditional", Trap]
-"""Names the reason for an action of the stage `traps`: the first choice, the choice under a condition
+"""The reason for an action of the stage `traps`: the first choice, the choice under a condition
 that is open here, or a trap."""
 
 Tag = Literal["blind", Kind]
-"""Names the origin of an action. It is kept in `provenance.jsonl` and shown to nobody."""
+"""The origin of an action. It is kept in `provenance.jsonl` and shown to nobody."""
 
 Perspective = Literal["specialist_benefit", "specialist_harm", "generalist"]
 PERSPECTIVES: tuple[Perspective, ...] = get_args(Perspective)

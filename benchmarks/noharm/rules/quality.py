@@ -106,7 +106,7 @@ READINGS: dict[str, str] = {
     "copy": f"more than {MOST_ALIKE:.0%} in common: of the vignettes' runs of three words, or of the "
     "menus' actions",
 }
-"""States how open points of the paper were read. It is printed with every report."""
+"""The reading of open points of the paper, printed with every report."""
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ _SPELLED = Lower(
     + r")(?![\w\u00b0])"
 )
 _SIGNS = "%/\u00d7\u00b0"
-"""What a unit begins with, beside letters."""
+"""The signs with which a unit may begin, beside letters."""
 _NAMES = tuple(UNITS)
 SAME: Mapping[str, tuple[str, ...]] = {
     "MME": ("mg",),

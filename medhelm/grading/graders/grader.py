@@ -124,7 +124,7 @@ class Grader:
     is_brief: bool = False
     """True if the log keeps neither the instance nor the messages, which can be made again of the answer."""
     controls: Controls | None = None
-    """Measures its judges; None: not by answers whose verdicts are known."""
+    """Answers whose verdicts are known, by which its judges are measured; None: there are none."""
     marks: Callable[[Mapping[str, Any]], Sequence[float | None]] | None = None
     """Returns what a judge decided on each criterion, in their order; None: no valid verdict."""
     listed: Callable[[Instance, Mapping[str, Any]], Sequence[Criterion]] = lambda *_: ()

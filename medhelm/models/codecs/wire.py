@@ -85,7 +85,7 @@ class Codec:
     body: Callable[[ModelSpec, Request], dict[str, Any]]
     """Makes the JSON body of a request; settings that are None are left to the endpoint."""
     decoder: msgspec.json.Decoder[Any]
-    """Decodes the body of a successful answer."""
+    """The decoder of a successful answer's body."""
     answer: Callable[[Any], Answer | Failure]
     """Makes an answer of what was decoded, without what the model thought."""
     schema_field: str

@@ -84,7 +84,7 @@ class _Known(msgspec.Struct):
     proven: float = 0.0
     """The rate of the last window without refusals."""
     beyond_s: float = 0.0
-    """Measures how much was accepted beyond the known rate, in seconds of it."""
+    """The work accepted beyond the known rate, in seconds of it."""
 
     def accept(self, window: _Window, seconds: float) -> None:
         """Count a window without refusals: its rate was accepted, and perhaps more would be."""

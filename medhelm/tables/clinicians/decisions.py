@@ -47,7 +47,7 @@ class DecisionRow:
     case_id: str = ""
     rater: str = ""
     group: str = ""
-    """Tells rows of a file apart that holds several decisions on each answer."""
+    """The name of a row of an answer, in a file that holds several decisions on each."""
     length: int = 0
     """Characters of a stored answer."""
 

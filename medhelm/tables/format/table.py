@@ -141,14 +141,17 @@ class Table:
         """Return what text formats show: the table itself, or one table of each part with rows.
 
         A column whose values are all missing, or no, is left out, unless the table is for it. So is a grid
-        that then has only what one above it has of the same rows.
+        that then has no number of those it is for, or only what one above it has of the same rows.
         """
         known = {c.name: c for c in self.columns}
         found, shown = list[Table](), set[tuple[str, str]]()
         for part in self.parts:
             names = (*part.group, *part.columns) if part.columns else known
+            all_of = [known[n] for n in names if n in known]
             rows = tuple(r for r in self.rows if r["level"] == part.level)
-            own = _with_values([known[n] for n in names if n in known], rows)
+            own = _with_values(all_of, rows)
+            if _has_numbers(all_of) and not _has_numbers(own):
+                continue
             grid = replace(
                 self, title=part.title, columns=own, rows=rows, group=part.group, parts=()
             )
@@ -292,6 +295,10 @@ def _requested(column: Column, names: Sequence[str]) -> Column:
     heading = column.heading or column.name.replace("_", " ")
     is_main = column.is_main or column.name in names
     return replace(column, heading=heading, is_default=True, is_main=is_main)
+
+
+def _has_numbers(columns: Iterable[Column]) -> bool:
+    return any(c.type != "string" for c in columns)
 
 
 def _with_values(

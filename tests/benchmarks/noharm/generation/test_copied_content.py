@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from medhelm_benchmarks.noharm.commands.generate import UNJUDGED
 from medhelm_benchmarks.noharm.generation.checks import scene_faults
 from medhelm_benchmarks.noharm.generation.guideline import Guideline
 from medhelm_benchmarks.noharm.generation.stages import SceneReply
@@ -34,6 +35,7 @@ def test_rules_find_what_is_copied_and_a_judge_is_needed_for_the_rest() -> None:
     for leaks, found in ((LEAKS, (13, 35)), (FRESH, (0, 20))):
         texts = [(name, text) for name, own in leaks.items() for text in own]
         assert (sum(bool(faults(text, name)) for name, text in texts), len(texts)) == found
+    assert "13 of 55" in UNJUDGED
     assert not [text for name, own in HONEST.items() for text in own if faults(text, name)]
 
 
