@@ -165,7 +165,7 @@ def icc3k(ratings: Floats, confidence: float = 0.95) -> Icc:
 
     Units with a missing rating are left out.
     """
-    rows, _, error, n, k = _mean_squares(ratings)
+    rows, _, error, n, k = mean_squares(ratings)
     low, high = math.nan, math.nan
     if rows > 0 and error > 0:
         ratio, df = rows / error, (n - 1, (n - 1) * (k - 1))
@@ -181,14 +181,14 @@ def icc2(ratings: Floats) -> tuple[float, float]:
 
     Units with a missing rating are left out.
     """
-    rows, columns, error, n, k = _mean_squares(ratings)
+    rows, columns, error, n, k = mean_squares(ratings)
     if not rows + columns + error > 0:
         return math.nan, math.nan
     one = (rows - error) / (rows + (k - 1) * error + k * (columns - error) / n)
     return one, k * one / (1 + (k - 1) * one)
 
 
-def _mean_squares(ratings: Floats) -> tuple[float, float, float, int, int]:
+def mean_squares(ratings: Floats) -> tuple[float, float, float, int, int]:
     """Return the mean squares of rows, columns and error, n and k; NaN below two of either."""
     full = ratings[~np.isnan(ratings).any(axis=1)]
     n, k = full.shape

@@ -53,6 +53,11 @@ def kappa(counts: Floats) -> Floats:
     return weighted_kappa(table, 1 - np.eye(2))
 
 
+def same(counts: Floats) -> Floats:
+    """Return the share of decisions on which the two graders agree."""
+    return ratio(counts[..., 0] + counts[..., 3], counts.sum(-1))
+
+
 def positive_rates(counts: Floats) -> tuple[Floats, Floats]:
     """Return the share of decisions that the first and that the second grader finds met."""
     total = counts.sum(-1)
