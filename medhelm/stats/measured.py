@@ -141,7 +141,7 @@ def _measured(
     if count < 2 or not with_interval:
         none = {name: no_interval(values.get(name)) for name in with_interval}
         return Measured(n, count, values, none, undefined, {})
-    weighted = [bootstrap(s, draws, seed) for s in sums]
+    weighted = (bootstrap(s, draws, seed) for s in sums)  # one at a time
     drawn = [{name: measures[name](w) for name in with_interval} for w in weighted]
     means = {name: _mean(drawn, name) for name in with_interval}
     intervals = {
