@@ -114,4 +114,5 @@ TAXONOMY = RatingForm(
     tables=("taxonomy",),
     make_tables=_taxonomy_tables,
     make_sheet=_taxonomy_sheet,
+    statistics=("seed", "confidence"),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import indent
@@ -99,6 +99,8 @@ class RatingForm:
     on_request: tuple[str, ...] = ()
     """Tables that are made only where `--table` names them."""
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    statistics: Collection[str] = tuple(STATISTICS)
+    """Of seed, draws and confidence those on which its tables or its sheet depend."""
 
     @property
     def _default(self) -> tuple[str, ...]:
@@ -132,7 +134,7 @@ class RatingForm:
     def _asked(self, args: argparse.Namespace, *, is_text: bool) -> Asked:
         from medhelm.tables.study.selection import RunChoice
 
-        statistics, own = read_settings(args.set, self.settings)
+        statistics, own = read_settings(args.set, self.settings, self.statistics)
         return Asked(
             source=getattr(args, "source", ""),
             files=tuple(map(Path, args.files)),
@@ -185,13 +187,13 @@ def run_choice(args: argparse.Namespace) -> RunChoice:
 
 
 def read_settings(
-    words: Sequence[str], own: Mapping[str, Setting]
+    words: Sequence[str], own: Mapping[str, Setting], offered: Collection[str] = tuple(STATISTICS)
 ) -> tuple[Settings, Mapping[str, str | float | None]]:
     """Return the settings of statistics and those of the form; raises UsageError."""
     from medhelm.tables.format.table import Settings
 
-    known = {**own, **STATISTICS}
-    values = {name: setting.default for name, setting in known.items()}
+    values = {name: setting.default for name, setting in {**own, **STATISTICS}.items()}
+    known = {**own, **{name: STATISTICS[name] for name in offered}}
     for word in words:
         name, sign, text = word.partition("=")
         if name not in known or not sign:

@@ -38,8 +38,9 @@ from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Message
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JUDGE, JurySpec, JuryTerms
-from medhelm.stats.aggregation import Floats, Ints, ranks
+from medhelm.stats.aggregation import Floats, ranks
 from medhelm.stats.intervals import share_interval
+from medhelm.stats.two_class import kendall
 from medhelm.store.records import (
     cluster_key,
     find_gradings,
@@ -243,7 +244,7 @@ class GoldReport(msgspec.Struct, frozen=True, kw_only=True):
     """Instances that all ranked models share."""
     compared_flagged: int = 0
     tau: float | None = None
-    """Kendall's tau-b between the ranks with and without flagged instances."""
+    """Kendall's tau-b between the ranks of three models or more with and without flagged instances."""
     notes: tuple[str, ...] = ()
     folder: str = ""
 
@@ -281,7 +282,8 @@ def _with_models(report: GoldReport, panel: Panel, flagged: Keys, accepted: Keys
             for some in (ids, kept)
         )
         places = {m: (int(before[i]), int(behind[i])) for i, m in enumerate(ranked)}
-        tau = _tau(before, behind)
+        found = kendall(before.astype(np.float64), behind.astype(np.float64))
+        tau = found if math.isfinite(found) else None
     models = []
     for model, own in scores.items():
         (bad, bad_n), (good, good_n) = _mean(own, flagged), _mean(own, accepted)
@@ -309,10 +311,3 @@ def _with_models(report: GoldReport, panel: Panel, flagged: Keys, accepted: Keys
 def _mean(scores: MetricScores, wanted: Keys) -> tuple[float | None, int]:
     values: Floats = scores.values[np.isin(scores.ids, wanted)]
     return (float(values.mean()) if len(values) else None), len(values)
-
-
-def _tau(a: Ints, b: Ints) -> float | None:
-    from scipy.stats import kendalltau
-
-    tau = float(kendalltau(a, b).statistic)
-    return tau if math.isfinite(tau) else None

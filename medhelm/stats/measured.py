@@ -1,23 +1,33 @@
-"""Measures of how two raters' values meet, with bootstrap intervals over whole clusters.
+"""Measures of how raters' values meet, with bootstrap intervals over whole clusters.
 
-A unit that both rated is counted in a cell of a table (m, m): the first rater's value is the row,
-the second's the column. Every measure is a function of tables (..., m, m), summed over units, so
-that a draw of clusters is a weighted sum of theirs.
+Every measure is a function of counts, summed over units, so that a draw of clusters is a weighted
+sum of theirs. Of two raters on a scale the counts are a table (m, m): the first rater's value is
+the row, the second's the column.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from medhelm.stats.aggregation import Floats, Ints, mean_of_defined, ratio
 from medhelm.stats.agreement import Level as Level
 from medhelm.stats.agreement import common_pairs as common_pairs
+from medhelm.stats.agreement import icc2 as icc2
+from medhelm.stats.agreement import icc3k as icc3k
 from medhelm.stats.agreement import krippendorff_alpha as krippendorff_alpha
+from medhelm.stats.agreement import mean_squares as mean_squares
 from medhelm.stats.agreement import weighted_kappa
-from medhelm.stats.intervals import Interval, bootstrap, percentile
+from medhelm.stats.intervals import (
+    Interval,
+    bootstrap,
+    cluster_sums,
+    percentile,
+    score_interval,
+)
 
 Measure = Callable[[Floats], Floats]
 
@@ -46,6 +56,14 @@ class Measured:
     """Pairs without a value, left out of its mean."""
     draws: Mapping[str, Floats]
 
+    @property
+    def row(self) -> dict[str, object]:
+        """Return the values, and the ends of their intervals as `NAME_low` and `NAME_high`."""
+        row: dict[str, object] = dict(self.values)
+        for name, own in self.intervals.items():
+            row |= own.ends(name)
+        return row
+
 
 def measure(
     pairs: Sequence[Pair],
@@ -68,22 +86,71 @@ def measure(
     codes[used] = own
     count = len(names)
     sums = [_sums(pair, codes[pair.units], count, size) for pair in pairs]
-    each = [_measure(s.sum(0, keepdims=True), size, measures) for s in sums]
-    values = {name: float(_mean(each, name)[0]) for name in measures if each}
-    undefined = {name: sum(bool(np.isnan(m[name][0])) for m in each) for name in measures}
-    wanted = {name: measures[name] for name in with_interval}
-    if count < 2:
-        none = {name: no_interval(values.get(name)) for name in wanted}
-        return Measured(len(used), count, values, none, undefined, {})
-    drawn = [_measure(bootstrap(s, draws, seed), size, wanted) for s in sums]
-    means = {name: _mean(drawn, name) for name in wanted}
+    of_sums = {name: partial(_of_table, value, size) for name, value in measures.items()}
+    return _measured(len(used), count, sums, of_sums, with_interval, draws, seed, confidence)
+
+
+def counted(
+    counts: Floats,
+    clusters: Ints,
+    measures: Mapping[str, Measure],
+    *,
+    with_interval: Collection[str],
+    rates: Collection[str] = (),
+    draws: int,
+    seed: int,
+    confidence: float,
+) -> Measured:
+    """Return measures of the counts (n, k) of units, whose clusters these are.
+
+    `rates`: measures with an interval whose value of each unit is 0 or 1; it is that of a rate.
+    """
+    names, codes = np.unique(clusters, return_inverse=True)
+    sums = cluster_sums(counts, codes, len(names))
+    found = _measured(
+        len(counts), len(names), [sums], measures, with_interval, draws, seed, confidence
+    )
+    ends = {
+        name: score_interval(
+            measures[name](counts),
+            codes,
+            found.draws[name],
+            span=(0, 1),
+            is_mean=True,
+            confidence=confidence,
+        )
+        for name in (rates if found.draws else ())
+    }
+    return replace(found, intervals={**found.intervals, **ends})
+
+
+def _measured(
+    n: int,
+    count: int,
+    sums: Sequence[Floats],
+    measures: Mapping[str, Measure],
+    with_interval: Collection[str],
+    draws: int,
+    seed: int,
+    confidence: float,
+) -> Measured:
+    """Return the measures of sums (count, k) over clusters, one of each pair."""
+    each = [{name: value(s.sum(0)) for name, value in measures.items()} for s in sums]
+    values = {name: float(_mean(each, name)) for name in measures if each}
+    undefined = {name: sum(bool(np.isnan(m[name])) for m in each) for name in measures}
+    if count < 2 or not with_interval:
+        none = {name: no_interval(values.get(name)) for name in with_interval}
+        return Measured(n, count, values, none, undefined, {})
+    weighted = (bootstrap(s, draws, seed) for s in sums)  # one at a time
+    drawn = [{name: measures[name](w) for name in with_interval} for w in weighted]
+    means = {name: _mean(drawn, name) for name in with_interval}
     intervals = {
         name: no_interval(values[name])
         if np.isnan(values[name])
         else percentile(means[name], confidence, count)
-        for name in wanted
+        for name in with_interval
     }
-    return Measured(len(used), count, values, intervals, undefined, means)
+    return Measured(n, count, values, intervals, undefined, means)
 
 
 def _sums(pair: Pair, clusters: Ints, count: int, size: int) -> Floats:
@@ -93,9 +160,8 @@ def _sums(pair: Pair, clusters: Ints, count: int, size: int) -> Floats:
     return found.reshape(count, size * size).astype(np.float64)
 
 
-def _measure(sums: Floats, size: int, measures: Mapping[str, Measure]) -> dict[str, Floats]:
-    tables = sums.reshape(-1, size, size)
-    return {name: value(tables) for name, value in measures.items()}
+def _of_table(value: Measure, size: int, sums: Floats) -> Floats:
+    return value(sums.reshape(*sums.shape[:-1], size, size))
 
 
 def _mean(each: Sequence[Mapping[str, Floats]], name: str) -> Floats:
@@ -113,6 +179,11 @@ def no_interval(value: float | None) -> Interval:
 def share(cost: Floats) -> Measure:
     """Return the measure that is the mean over units of what their cell says."""
     return lambda table: ratio((table * cost).sum((-2, -1)), table.sum((-2, -1)))
+
+
+def column_mean(column: int) -> Measure:
+    """Return the measure that is a column of counts over the last, which counts the units."""
+    return lambda counts: ratio(counts[..., column], counts[..., -1])
 
 
 def kappa(cost: Floats) -> Measure:

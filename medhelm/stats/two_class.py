@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medhelm.stats.aggregation import TIE, Floats, Ints, ratio
-from medhelm.stats.agreement import LEAST_ABOVE_CHANCE, Corrected, weighted_kappa
+from medhelm.stats.agreement import (
+    LEAST,
+    LEAST_ABOVE_CHANCE,
+    Corrected,
+    correlation,
+    once,
+    weighted_kappa,
+)
 
 Bools = NDArray[np.bool_]
 
@@ -51,6 +58,11 @@ def kappa(counts: Floats) -> Floats:
     both, second, first, neither = np.moveaxis(counts, -1, 0)
     table = np.stack([np.stack([both, first], -1), np.stack([second, neither], -1)], -2)
     return weighted_kappa(table, 1 - np.eye(2))
+
+
+def same(counts: Floats) -> Floats:
+    """Return the share of decisions on which the two graders agree."""
+    return ratio(counts[..., 0] + counts[..., 3], counts.sum(-1))
 
 
 def positive_rates(counts: Floats) -> tuple[Floats, Floats]:
@@ -97,6 +109,11 @@ def corrected_share(
 # Two orders of the same items -------------------------------------------------------------------
 
 
+def pearson(a: Floats, b: Floats) -> float:
+    """Return the correlation; NaN below three items, or where one has no spread."""
+    return float(correlation(a, b, once(len(a)))[0])
+
+
 def mid_ranks(values: Floats) -> Floats:
     """Return ranks from 1, the lowest first; values that are equal to 9 digits share the mean of theirs."""
     from scipy.stats import rankdata
@@ -106,17 +123,20 @@ def mid_ranks(values: Floats) -> Floats:
 
 def spearman(a: Floats, b: Floats) -> float:
     """Return the correlation of ranks; NaN below three items, or where one has no spread."""
-    if len(a) < 3:
-        return math.nan
-    x, y = (ranks - ranks.mean() for ranks in (mid_ranks(a), mid_ranks(b)))
-    spread = math.sqrt(float(x @ x) * float(y @ y))
-    return float(x @ y) / spread if spread > TIE else math.nan
+    from scipy.stats import spearmanr
+
+    x, y = mid_ranks(a), mid_ranks(b)
+    return float(spearmanr(x, y).statistic) if _can_be_ordered(x, y) else math.nan
+
+
+def _can_be_ordered(a: Floats, b: Floats) -> bool:
+    return len(a) >= LEAST and bool(np.ptp(a)) and bool(np.ptp(b))
 
 
 def partial_spearman(a: Floats, b: Floats, given: Floats) -> float:
     """Return the correlation of the ranks of two given those of a third, the plain one where that has
     no spread; NaN where one of the two has none, or none that the third leaves."""
-    if len(a) < 3 or np.ptp(given) <= TIE:
+    if len(a) < LEAST or np.ptp(given) <= TIE:
         return spearman(a, b)
     plain, one, other = spearman(a, b), spearman(a, given), spearman(b, given)
     left = (1 - one * one) * (1 - other * other)
@@ -125,9 +145,10 @@ def partial_spearman(a: Floats, b: Floats, given: Floats) -> float:
 
 def kendall(a: Floats, b: Floats) -> float:
     """Return tau-b; NaN below three items, or where all items of one are equal."""
-    x, y = (np.where(np.abs(d) <= TIE, 0, np.sign(d)) for d in (a[:, None] - a, b[:, None] - b))
-    spread = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
-    return float((x * y).sum()) / spread if len(a) > 2 and spread > 0 else math.nan
+    from scipy.stats import kendalltau
+
+    x, y = mid_ranks(a), mid_ranks(b)
+    return float(kendalltau(x, y).statistic) if _can_be_ordered(x, y) else math.nan
 
 
 def top_overlap(a: Floats, b: Floats, k: int) -> float:

@@ -280,7 +280,10 @@ def _agreement(own: Jury) -> Row:
         return row
 
     def measure(rows: NDArray[np.bool_]) -> list[float]:
-        return [_alpha(heard[rows]), agreement.icc2(heard[rows])[0]]
+        return [
+            agreement.krippendorff_alpha(heard[rows], "interval"),
+            agreement.icc2(heard[rows])[0],
+        ]
 
     every = np.ones(len(heard), dtype=np.bool_)
     alpha, single = measure(every)
@@ -297,10 +300,6 @@ def _agreement(own: Jury) -> Row:
         "correlation": r,
         "effective_votes": agreement.effective_votes(k, r),
     }
-
-
-def _alpha(ratings: Floats) -> float:
-    return agreement.krippendorff_alpha(ratings, "interval")
 
 
 def _of_mean(single: float | None, k: int) -> float | None:
@@ -322,7 +321,7 @@ def _judge(own: Jury, place: int) -> Row:
         "coverage": rated / shown if shown else None,
         "n": len(ratings),
         "score": own.score_by(place),
-        "alpha_without": _alpha(np.delete(answers, place, axis=1)),
+        "alpha_without": agreement.alpha_without(answers, place, "interval"),
         "rank_shift": (
             max(abs(full[m] - without[m]) for m in own.fit) if full and without else None
         ),

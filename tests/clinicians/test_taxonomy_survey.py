@@ -53,6 +53,8 @@ def test_agreement_and_comprehensiveness_are_those_worked_out_by_hand(shell: She
     rows = write_sheet(shell)
     files = [fill("ann", rows, 0, "5"), fill("ben", rows, 1, "4"), fill("cem", rows, 2, "4")]
     overall, coverage, *each = shell.json("agreement", "taxonomy", *files)["rows"]
+    error = shell.error("agreement", "taxonomy", *files, "--set", "draws=9")
+    assert "draws=9: NAME=VALUE sets one of seed, confidence" in error
     assert overall["answered"] == 66 and overall["raters"] == 3
     assert overall["agreement"] == pytest.approx(63 / 66)
     low, high = overall["agreement_low"], overall["agreement_high"]

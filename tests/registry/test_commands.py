@@ -39,14 +39,19 @@ def site(site: Path) -> Path:
 
 def test_options_of_agreement_are_what_its_forms_take() -> None:
     found = [c for c in known_commands().commands.values() if c.words[0] == "agreement"]
-    assert len(found) > 3
+    assert {c.words[1] for c in found} >= {"answers", "criteria", "taxonomy"} and len(found) == 6
+    parsers = [command_parser(command)._option_string_actions for command in found]
+    flags = {flag for own in parsers for flag in own if flag.startswith("--")}
+    assert len(flags - {"--help"}) <= 15, "what one form alone needs is named by --set"
     for command in found:
         form, options = command_module(command), command_parser(command)._option_string_actions
         table, settings = options["--table"], str(options["--set"].help)
         assert [*(table.choices or ())] == [*form.tables]
         default = ", ".join(name for name in form.tables if name not in form.on_request)
         assert f"(default: {default})" in str(table.help)
-        for name, setting in {**form.settings, **STATISTICS}.items():
+        offered = {name: STATISTICS[name] for name in form.statistics}
+        assert not any(f"{name}: " in settings for name in STATISTICS.keys() - offered)
+        for name, setting in {**form.settings, **offered}.items():
             own = settings[settings.index(f"{name}: ") :].partition("; ")[0]
             assert all(word in own for word in setting.words), own
             assert setting.default is None or f"({setting.default})" in own, own

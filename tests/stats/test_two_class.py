@@ -19,7 +19,9 @@ from medhelm.stats.two_class import (
     kendall,
     macro_f1,
     met_f1,
+    pearson,
     positive_rates,
+    same,
     spearman,
     top_overlap,
     unmet_f1,
@@ -42,6 +44,7 @@ def test_values_by_hand() -> None:
     assert met_f1(counts) == pytest.approx(8 / 11)
     assert unmet_f1(counts) == pytest.approx(6 / 9)
     assert macro_f1(counts) == pytest.approx((8 / 11 + 2 / 3) / 2)
+    assert same(counts) == pytest.approx(0.7)
     assert positive_rates(counts) == (pytest.approx(0.6), pytest.approx(0.5))
     assert kappa(counts) == pytest.approx((0.7 - 0.5) / 0.5)  # chance: .6 * .5 + .4 * .5
 
@@ -86,14 +89,24 @@ def test_laws_of_agreement(rows: list[tuple[bool, bool]], dice: Any) -> None:
                 assert math.isnan(better) or better >= value - 1e-12
 
 
-@given(orders)
-def test_orders_as_scipy(rows: list[tuple[int, int]]) -> None:
+@given(orders, st.integers(0, 9))
+def test_orders_by_definition_and_as_scipy(rows: list[tuple[int, int]], seed: int) -> None:
     a, b = (np.asarray(column, dtype=np.float64) / 7 for column in zip(*rows, strict=True))
-    for ours, theirs in ((spearman, scipy_stats.spearmanr), (kendall, scipy_stats.kendalltau)):
-        if len({*a}) > 1 and len({*b}) > 1:
-            assert ours(a, b) == pytest.approx(theirs(a, b).statistic)
-        else:
-            assert math.isnan(ours(a, b))
+    noisy = a + 1e-13 * np.random.default_rng(seed).normal(size=len(a))  # the rest of a sum
+    if len({*a}) == 1 or len({*b}) == 1:
+        assert all(map(math.isnan, (spearman(noisy, b), kendall(noisy, b), pearson(a, b))))
+        return
+    assert spearman(noisy, b) == pytest.approx(scipy_stats.spearmanr(a, b).statistic)
+    assert pearson(a, b) == pytest.approx(scipy_stats.pearsonr(a, b).statistic)
+    x, y = (np.sign(own[:, None] - own) for own in (a, b))
+    tau = (x * y).sum() / math.sqrt((x * x).sum() * (y * y).sum())
+    assert kendall(noisy, b) == pytest.approx(tau)
+
+
+@pytest.mark.parametrize("measure", [spearman, kendall, pearson])
+def test_two_items_have_no_correlation(measure: Any) -> None:
+    assert math.isnan(measure(np.asarray([1.0, 2.0]), np.asarray([3.0, 4.0])))
+    assert measure(np.asarray([1.0, 2.0, 4.0]), np.asarray([3.0, 4.0, 6.0])) == pytest.approx(1)
 
 
 def test_the_overlap_of_tops() -> None:

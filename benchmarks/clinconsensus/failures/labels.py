@@ -15,6 +15,7 @@ from medhelm.plugin import (
     UsageError,
     column_kinds,
     intervals,
+    measured,
     ratings,
     runlog,
     sheet,
@@ -189,25 +190,22 @@ def _rows(
     types = failure_types()
     cases = {case: code for code, case in enumerate(dict.fromkeys(case for _, case in given))}
     ones = np.asarray([[*(label == own for own in types), True] for label, _ in given], float)
-    codes = np.asarray([cases[case] for _, case in given], dtype=np.int64)
-    drawn = None
-    if len(cases) > 1:
-        seed = intervals.seed_of(settings.bootstrap_seed, "failures", model or "")
-        sums = intervals.cluster_sums(ones, codes, len(cases))
-        drawn = intervals.bootstrap(sums, settings.draws, seed)
+    found = measured.counted(
+        ones.reshape(len(given), len(types) + 1),
+        np.asarray([cases[case] for _, case in given], dtype=np.int64),
+        {own: measured.column_mean(column) for column, own in enumerate(types)},
+        with_interval=types,
+        draws=settings.draws,
+        seed=intervals.seed_of(settings.bootstrap_seed, "failures", model or ""),
+        confidence=settings.confidence,
+    )
     head: dict[str, object] = {"level": "model" if model else "overall", "model": model}
     head |= {"labelled": len(given), "unmet": len(names)}
-    for place, own in enumerate(types.values()):
+    for own in types.values():
         hits = sum(label == own.id for label, _ in given)
-        row: dict[str, object] = {**head, "type": own.id, "title": own.title, "criteria": hits}
+        row = {**head, "type": own.id, "title": own.title, "criteria": hits}
         if given:
-            row["share"] = hits / len(given)
-            row["share_method"] = "none (one case)"
-        if drawn is not None:
-            found = intervals.percentile(
-                drawn[:, place] / drawn[:, -1], settings.confidence, len(cases)
-            )
-            row |= {"share_low": found.low, "share_high": found.high, "share_method": found.method}
+            row |= {"share": found.values[own.id], **found.intervals[own.id].columns("share")}
         yield row
     rest = {"type": UNLABELLED, "title": "No label", "criteria": len(names) - len(given)}
     yield head | rest

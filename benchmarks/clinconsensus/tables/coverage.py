@@ -6,14 +6,14 @@ Rows of a benchmark are of the cases that every ranked model has.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from medhelm import Floats, Table, TableRequest, TableSpec
-from medhelm.plugin import column_kinds, instance_tags, notes
+from medhelm.plugin import column_kinds, instance_tags, notes, two_class
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.clinconsensus.cases import JOIN
 
@@ -54,39 +54,7 @@ def alternatives(hits: Hits) -> dict[str, dict[str, float]]:
     return found
 
 
-def spearman(a: Sequence[float] | Floats, b: Sequence[float] | Floats) -> float | None:
-    """Return the rank correlation, ties at their mean rank; None where one side does not vary."""
-    from scipy.stats import rankdata
-
-    return pearson(rankdata(a), rankdata(b))
-
-
-def pearson(a: Sequence[float] | Floats, b: Sequence[float] | Floats) -> float | None:
-    """Return the correlation; None where one side does not vary."""
-    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    if len(x) < 2:
-        return None
-    x, y = x - x.mean(), y - y.mean()
-    norm = float(np.sqrt((x**2).sum() * (y**2).sum()))
-    scale = float(np.abs(x).max() * np.abs(y).max()) * len(x)
-    return float((x * y).sum() / norm) if norm > 1e-12 * max(scale, 1e-300) else None
-
-
-def top_overlap(main: Mapping[str, float], other: Mapping[str, float], size: int) -> int | None:
-    """Return how many of the first `size` models are among the first by another score, too.
-
-    Both rankings order ties by name. None where there are no more models than `size`, of
-    which any two orders share all.
-    """
-    if len(main) <= size:
-        return None
-    first, second = (
-        sorted(scores, key=lambda model: (-scores[model], model))[:size] for scores in (main, other)
-    )
-    return len({*first} & {*second})
-
-
-def partial_correlation(x: Floats, y: Floats) -> float | None:
+def partial_correlation(x: Floats, y: Floats) -> float:
     """Return the correlation of two arrays (models, cases) given model and case.
 
     Both are taken less their model's mean and their case's mean: every model has every case.
@@ -95,7 +63,7 @@ def partial_correlation(x: Floats, y: Floats) -> float | None:
         own - own.mean(axis=1, keepdims=True) - own.mean(axis=0, keepdims=True) + own.mean()
         for own in (x, y)
     )
-    return pearson(x.ravel(), y.ravel())
+    return two_class.pearson(x.ravel(), y.ravel())
 
 
 Cells = dict[str, Any]
@@ -117,8 +85,8 @@ NOT_CLEARANCE = (
 
 _SAID = (
     NOT_CLEARANCE,
-    "Ranks of models with equal scores are ordered by name in the overlaps of the first "
-    "three and five, which are of more models than that; ties of rank correlations have their mean rank.",
+    "The overlaps of the first three and five are of more models than that: models that tie for the last "
+    "place hold equal parts of it. Rank correlations need three models; ties have their mean rank.",
     "Criteria without a valid verdict count as not met.",
     "A difference is of a slice less all other cases; its interval is made of those of both, which are "
     "of different cases (the square-and-add rule).",
@@ -245,15 +213,16 @@ def _at_threshold(panel: studies.Panel, hits: Hits, k: int) -> studies.Panel:
 
 
 def _thresholds(benchmark: str, hits: Hits) -> Iterator[Cells]:
-    main = {m: hits.coverage(m, hits.k) for m in hits.of}
+    main = np.array([hits.coverage(m, hits.k) for m in hits.of])
     of = {f"CACS@{k}": k for k in hits.other_thresholds} | {f"Pass@{hits.k}": hits.k}
     for measure, scores in alternatives(hits).items():
         row: Cells = {"benchmark": benchmark, "level": "threshold", "measure": measure}
         row["k"] = of.get(measure)
-        row["correlation"] = spearman([*main.values()], [scores[m] for m in main])
+        other = np.array([scores[m] for m in hits.of])
+        row["correlation"] = two_class.spearman(main, other)
         for size in (3, 5):
-            shared = top_overlap(main, scores, size)
-            row[f"top{size}"] = None if shared is None else f"{shared}/{size}"
+            shared = two_class.top_overlap(main, other, size)
+            row[f"top{size}"] = None if math.isnan(shared) else f"{round(shared, 2):g}/{size}"
         yield row
 
 
@@ -315,11 +284,11 @@ def _lengths(study: studies.Study, benchmark: str) -> Iterator[Cells]:
     x, main, share = (
         np.stack([_values(p, m, panel) for m in models]) for p in (lengths, panel, shares)
     )
-    measures: Mapping[str, float | None] = {
-        "Pearson, length and coverage": pearson(x.ravel(), main.ravel()),
-        "Spearman, length and coverage": spearman([*x.ravel()], [*main.ravel()]),
-        "Pearson, length and accuracy": pearson(x.ravel(), share.ravel()),
-        "Spearman, length and accuracy": spearman([*x.ravel()], [*share.ravel()]),
+    measures = {
+        "Pearson, length and coverage": two_class.pearson(x.ravel(), main.ravel()),
+        "Spearman, length and coverage": two_class.spearman(x.ravel(), main.ravel()),
+        "Pearson, length and accuracy": two_class.pearson(x.ravel(), share.ravel()),
+        "Spearman, length and accuracy": two_class.spearman(x.ravel(), share.ravel()),
         "given model and case, length and coverage": partial_correlation(x, main),
     }
     row: Cells = {"benchmark": benchmark, "level": "length", "n": int(x.size)}

@@ -10,8 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from medhelm import Table
-from medhelm.plugin import UsageError, rating_forms, ratings, sheet, stored_decisions, two_class
+from medhelm import Settings, Table
+from medhelm.plugin import (
+    UsageError,
+    intervals,
+    measured,
+    rating_forms,
+    ratings,
+    sheet,
+    stored_decisions,
+    two_class,
+)
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.encounters.experts.by_hand import TURNS, item_text, turns_of, unit_of
 from medhelm_benchmarks.encounters.experts.units import hidden_note
@@ -47,6 +56,8 @@ class Judged:
     """An encounter whose items can be ticked, with the verdicts of its evaluators."""
 
     unit: ratings.Unit
+    cluster: str
+    """The source of its case: encounters with the same one are not independent."""
     by_jury: Mapping[str, Mapping[int, bool | None]]
     """Jury -> number of the item -> whether it is met; None: no valid verdict."""
 
@@ -93,7 +104,7 @@ def _judged(gradings: Sequence[stored_decisions.GradedRun]) -> Iterator[Judged]:
                 by_jury[jury] = {
                     n: n in own if own.get(n, ()) is not None else None for n in numbers
                 }
-        yield Judged(unit, by_jury)
+        yield Judged(unit, case.cluster or case.id, by_jury)
 
 
 def _turn(line: str) -> str:
@@ -115,7 +126,9 @@ def item_sheet(judged: Sequence[Judged], left_out: int, sample: sheet.Sample) ->
     )
 
 
-def items_table(rated: ratings.RatingTable[str], judged: Sequence[Judged]) -> Table:
+def items_table(
+    rated: ratings.RatingTable[str], judged: Sequence[Judged], settings: Settings
+) -> Table:
     """Return how far each pair of raters and evaluators agrees on the items that both have judged."""
     said: dict[str, dict[tuple[str, str], bool]] = {rater: {} for rater in rated.raters}
     for rating in rated.ratings:
@@ -125,34 +138,47 @@ def items_table(rated: ratings.RatingTable[str], judged: Sequence[Judged]) -> Ta
         for jury, verdicts in one.by_jury.items():
             own = {(one.unit.name, str(n)): met for n, met in verdicts.items() if met is not None}
             said.setdefault(f"jury={jury}", {}).update(own)
-    rows = [_pair(a, b, said[a], said[b]) for a, b in combinations(said, 2)]
-    return _FORM.table(rows)
+    clusters = {one.unit.name: one.cluster for one in judged}
+    rows = [_pair(a, b, said, clusters, settings) for a, b in combinations(said, 2)]
+    return _FORM.table(rows, settings=settings.of_draws)
+
+
+_MEASURES: Mapping[str, measured.Measure] = {
+    "met_one": lambda counts: two_class.positive_rates(counts)[0],
+    "met_other": lambda counts: two_class.positive_rates(counts)[1],
+    "agree": two_class.same,
+    "kappa": two_class.kappa,
+}
 
 
 def _pair(
-    one: str, other: str, a: Mapping[tuple[str, str], bool], b: Mapping[tuple[str, str], bool]
+    one: str,
+    other: str,
+    said: Mapping[str, Mapping[tuple[str, str], bool]],
+    clusters: Mapping[str, str],
+    settings: Settings,
 ) -> dict[str, object]:
-    both = sorted(a.keys() & b.keys())
-    counts = two_class.confusion(
-        *(np.array([said[key] for key in both], dtype=np.bool_) for said in (a, b))
+    both = sorted(said[one].keys() & said[other].keys())
+    decided = (np.array([said[who][key] for key in both], dtype=np.bool_) for who in (one, other))
+    found = measured.counted(
+        two_class.confusion(*decided),
+        np.array([clusters[unit] for unit, _ in both], dtype=np.str_),
+        _MEASURES,
+        with_interval=("agree", "kappa"),
+        rates=("agree",),
+        draws=settings.draws,
+        seed=intervals.seed_of(settings.bootstrap_seed, "items", one, other),
+        confidence=settings.confidence,
     )
-    total = counts.sum(0)
-    met = two_class.positive_rates(total)
-    return {
-        "one": one,
-        "other": other,
-        "units": len({unit for unit, _ in both}),
-        "items": len(both),
-        "met_one": met[0],
-        "met_other": met[1],
-        "agree": (total[0] + total[3]) / len(both) if both else None,
-        "kappa": two_class.kappa(total),
-    }
+    row = {"one": one, "other": other, "units": len({unit for unit, _ in both})}
+    row |= {f"{name}_method": own.described for name, own in found.intervals.items()}
+    return row | {"items": found.n} | found.row
 
 
 def _tables(asked: rating_forms.Asked) -> list[Table]:
     judged, _ = read_judged(Path(asked.source))
-    return [items_table(ratings.read_units(asked.files, [j.unit for j in judged]), judged)]
+    rated = ratings.read_units(asked.files, [j.unit for j in judged])
+    return [items_table(rated, judged, asked.settings)]
 
 
 FORM = rating_forms.RatingForm(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from pathlib import Path
@@ -10,8 +10,18 @@ from typing import Literal
 
 import numpy as np
 
-from medhelm import Episode, Floats, Table
-from medhelm.plugin import UsageError, entries, rating_forms, ratings, sheet, stored_decisions
+from medhelm import Episode, Floats, Settings, Table
+from medhelm.plugin import (
+    UsageError,
+    aggregation,
+    entries,
+    intervals,
+    measured,
+    rating_forms,
+    ratings,
+    sheet,
+    stored_decisions,
+)
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, SOURCE, read_scenarios
 from medhelm_benchmarks.encounters.data.medsp1000 import CASES
@@ -60,6 +70,8 @@ class RatedFolder:
 
     kind: Kind
     units: tuple[ratings.Unit, ...]
+    clusters: Mapping[str, str]
+    """The source of each unit's case, by name of the unit: what has the same one is not independent."""
     left_out: int = 0
     """Encounters whose text must not be shown."""
 
@@ -68,7 +80,7 @@ def open_folder(asked: rating_forms.Asked) -> RatedFolder:
     """Return the cases of a folder that `curate` made, or the encounters of a results folder."""
     folder = Path(asked.source)
     if (folder / CASES).is_dir():
-        return RatedFolder("construction", tuple(_cases(folder / CASES)))
+        return _folder("construction", _cases(folder / CASES))
     if not (folder / "runs").is_dir():
         raise UsageError(
             f"{folder} holds neither {CASES}/ (constructed cases) nor runs/ (encounters); name the "
@@ -78,9 +90,14 @@ def open_folder(asked: rating_forms.Asked) -> RatedFolder:
     found = [(run.record.card.data_class, unit) for run in runs for unit in _encounters(run)]
     if not found:
         raise UsageError(f"no run below {folder} has encounters")
-    units = {unit.name: unit for data_class, unit in found if data_class == "public"}
-    hidden = sum(data_class != "public" for data_class, _ in found)
-    return RatedFolder("runtime", tuple(units.values()), hidden)
+    shown = [unit for data_class, unit in found if data_class == "public"]
+    return _folder("runtime", shown, len(found) - len(shown))
+
+
+def _folder(kind: Kind, found: Iterable[tuple[str, ratings.Unit]], hidden: int = 0) -> RatedFolder:
+    own = {unit.name: (cluster, unit) for cluster, unit in found}
+    clusters = {name: cluster for name, (cluster, _) in own.items()}
+    return RatedFolder(kind, tuple(unit for _, unit in own.values()), clusters, hidden)
 
 
 def unit_sheet(asked: rating_forms.Asked) -> sheet.RatingSheet:
@@ -105,18 +122,19 @@ def _unit(kind: Kind, place: str, parts: Sequence[tuple[str, str]]) -> ratings.U
     )
 
 
-def _cases(folder: Path) -> Iterator[ratings.Unit]:
+def _cases(folder: Path) -> Iterator[tuple[str, ratings.Unit]]:
+    """Yield the source and the unit of each constructed case."""
     for scenario in read_scenarios(folder):
         source = folder / scenario.case / SOURCE
         parts = [(f"Packet of the {role}", scenario.texts[role]) for role in PACKET_ROLES]
         if source.is_dir():
             files = [p for p in entries(source, folder) if p.is_file()]
             parts += [(f"Source: {p.name}", p.read_text(encoding="utf-8")) for p in files]
-        yield _unit("construction", scenario.id, parts)
+        yield scenario.case, _unit("construction", scenario.id, parts)
 
 
-def _encounters(run: stored_decisions.GradedRun) -> Iterator[ratings.Unit]:
-    """Yield the encounters of a run with the ticks of its evaluator; no part names a model."""
+def _encounters(run: stored_decisions.GradedRun) -> Iterator[tuple[str, ratings.Unit]]:
+    """Yield the source and the unit of each encounter, with the evaluator's ticks; no part names a model."""
     path = run.path.parents[1]
     ticks = ticks_of(run)
     for episode in stored_encounters(run):
@@ -126,7 +144,8 @@ def _encounters(run: stored_decisions.GradedRun) -> Iterator[ratings.Unit]:
         parts = [("Encounter", "\n".join(_numbered(episode)))]
         parts += [("Briefing of the clinician", case.context), *_material(packets_of(case))]
         parts += _ticks(rubric_of(run, case), ticks.get((case.id, repeat)))
-        yield _unit("runtime", f"{path.name}/{case.id}/{repeat}", parts)
+        unit = _unit("runtime", f"{path.name}/{case.id}/{repeat}", parts)
+        yield case.cluster or case.id, unit
 
 
 def _numbered(episode: Episode) -> Iterator[str]:
@@ -174,14 +193,17 @@ _TITLES = {"construction": "Ratings of constructed cases", "runtime": "Ratings o
 _FORM = kinds.form(__file__, "units")
 
 
-def units_table(rated: ratings.RatingTable[str], folder: RatedFolder) -> Table:
+def units_table(rated: ratings.RatingTable[str], folder: RatedFolder, settings: Settings) -> Table:
     """Return mean, exact and within-one agreement and mean difference of each aspect and of all."""
+    clusters = [folder.clusters[unit.name] for unit in folder.units]
+    codes = np.unique(clusters, return_inverse=True)[1]
     own = {
         aspect: rated.matrix([(unit.name, aspect) for unit in folder.units])
         for aspect in ASPECTS[folder.kind]
     }
-    rows = [_row(aspect, found) for aspect, found in own.items()]
-    rows.append(_row(ALL, np.concatenate([*own.values()])))
+    rows = [_row(aspect, found, codes, settings) for aspect, found in own.items()]
+    whole = np.concatenate([*own.values()])
+    rows.append(_row(ALL, whole, np.tile(codes, len(own)), settings))
     notes = [f"{aspect}: {question}" for aspect, question in ASPECTS[folder.kind].items()]
     notes.append(
         f"Raters: {', '.join(rated.raters)}. Agreement near the top of a scale is high by chance; "
@@ -189,21 +211,34 @@ def units_table(rated: ratings.RatingTable[str], folder: RatedFolder) -> Table:
     )
     if not rows[-1]["pairs"]:
         notes.append("No unit is rated by two raters: agreement needs the files of both.")
-    return _FORM.table(rows, notes, title=_TITLES[folder.kind])
+    return _FORM.table(rows, notes, settings.of_draws, title=_TITLES[folder.kind])
 
 
-def _row(aspect: str, found: Floats) -> dict[str, object]:
-    """Return the measures of an aspect; `found` is (units, raters)."""
-    row = {"aspect": aspect, **ratings.agreement_of(found)}
-    given = found[~np.isnan(found)]
-    if len(given):
-        row |= {"mean": given.mean(), "high": (given >= 4).mean()}
-    return row
+def _row(
+    aspect: str, found: Floats, clusters: aggregation.Ints, settings: Settings
+) -> dict[str, object]:
+    """Return the measures of an aspect; `found` is (units, raters), their clusters (units,)."""
+    names = ("units", aspect)
+    row = ratings.agreement_of(found, clusters=clusters, settings=settings, names=names)
+    units, raters = np.nonzero(~np.isnan(found))
+    given = found[units, raters]
+    own = measured.counted(
+        np.stack([given, given >= 4, np.ones(len(given))], axis=1),
+        clusters[units],
+        {"mean": measured.column_mean(0), "high": measured.column_mean(1)},
+        with_interval=("mean", "high"),
+        rates=("high",),
+        draws=settings.draws,
+        seed=intervals.seed_of(settings.bootstrap_seed, *names),
+        confidence=settings.confidence,
+    )
+    return {"aspect": aspect, **row, **own.row}
 
 
 def _tables(asked: rating_forms.Asked) -> list[Table]:
     folder = open_folder(asked)
-    return [units_table(ratings.read_units(asked.files, folder.units), folder)]
+    rated = ratings.read_units(asked.files, folder.units)
+    return [units_table(rated, folder, asked.settings)]
 
 
 FORM = rating_forms.RatingForm(

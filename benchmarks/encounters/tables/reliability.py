@@ -14,7 +14,7 @@ import numpy as np
 
 from medhelm import Floats, Table, TableRequest, TableSpec, pooled_share
 from medhelm.plugin import column_kinds as kinds
-from medhelm.plugin import notes
+from medhelm.plugin import measured, notes
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.encounters.grading.completion import TURNED
 from medhelm_benchmarks.encounters.tables.encounters import ACCURACY, COMPLETION
@@ -32,29 +32,21 @@ def reliability(scores: Floats, mark: float, confidence: float) -> dict[str, flo
 
     The coefficient is ICC(3,k), whose interval is McGraw and Wong's (1996); the dependability is ICC(2,k).
     """
-    from scipy.special import fdtri
-
-    n, k = scores.shape
-    by_model, by_case, mean = scores.mean(1), scores.mean(0), float(scores.mean())
-    left = scores - by_model[:, None] - by_case + mean
-    rest = float((left**2).sum()) / ((n - 1) * (k - 1))
-    spread = float(by_model.var(ddof=1))
-    model, case = spread - rest / k, float(by_case.var(ddof=1)) - rest / n
-    has_spread = spread > _TIE**2  # equal means differ in their last bits
-    part = rest / k / spread if has_spread else math.nan
-    df, upper = (n - 1, (n - 1) * (k - 1)), 0.5 + confidence / 2
+    by_model, by_case, rest, n, k = measured.mean_squares(scores)
+    model, case = (by_model - rest) / k, (by_case - rest) / n
+    consistency = measured.icc3k(scores, confidence)
     error = (max(case, 0.0) + rest) / k
     of_mean = max(model, 0.0) / n + max(case, 0.0) / k + rest / (n * k)
-    signal = max(max(model, 0.0) + (mean - mark) ** 2 - of_mean, 0.0)
+    signal = max(max(model, 0.0) + (float(scores.mean()) - mark) ** 2 - of_mean, 0.0)
     needed = WANTED / (1 - WANTED) * rest / model if model > _TIE**2 else None
     return {
         "models": n,
         "n": k,
-        "generalizability": 1 - part,
-        "generalizability_low": 1 - part * fdtri(*df, upper),
-        "generalizability_high": 1 - part / fdtri(*df[::-1], upper),
+        "generalizability": consistency.value,
+        "generalizability_low": consistency.low,
+        "generalizability_high": consistency.high,
         "cases_needed": None if needed is None else max(math.ceil(needed - _TIE), 1),
-        "dependability": model / (spread + case / k) if has_spread else None,
+        "dependability": measured.icc2(scores)[1] if by_model > 0 else None,
         "at_mark": signal / (signal + error) if signal + error > 0 else None,
         "variance_model": model,
         "variance_case": case,

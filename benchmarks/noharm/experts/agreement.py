@@ -228,10 +228,8 @@ def _against(study: _Study, ratings: Floats, rows: _Rows, *names: str) -> dict[s
 
 
 def _measured(found: measured.Measured) -> dict[str, object]:
-    values: dict[str, object] = {**found.values, "n": found.n, "cases": found.clusters}
+    values = {**found.row, "n": found.n, "cases": found.clusters}
     values["reversed_rate"] = values.pop("reversed", None)
-    for name, own in found.intervals.items():
-        values |= own.ends(name)
     return values | {"kappa_quadratic_method": found.intervals["kappa_quadratic"].method}
 
 

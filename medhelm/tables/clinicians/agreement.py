@@ -191,6 +191,9 @@ def _among(group: _Group, min_common: int, confidence: float) -> Row:
     used = np.zeros(len(ratings), dtype=np.bool_)
     for i, j in pairs:
         used |= ~(np.isnan(ratings[:, i]) | np.isnan(ratings[:, j]))
+    heard = np.flatnonzero(~np.isnan(ratings).all(axis=0))
+    without = [agreement.alpha_without(ratings, rater, "ordinal") for rater in heard]
+    known = [alpha for alpha in without if not np.isnan(alpha)]
     row = group.row(CLINICIANS, used) | {
         "pairs": len(pairs),
         "pairs_undefined": len(common) - len(pairs),
@@ -200,6 +203,8 @@ def _among(group: _Group, min_common: int, confidence: float) -> Row:
         "is_stand_in": False,
         "raters": len({rater for pair in pairs for rater in pair}),
         "alpha": agreement.krippendorff_alpha(ratings, "ordinal"),
+        "alpha_without_least": min(known, default=None),
+        "alpha_without_most": max(known, default=None),
     }
     if not pairs:
         why = "no pair with a defined ICC" if common else f"no pair with {min_common} in common"
@@ -310,6 +315,11 @@ def _agreement_notes(
             if _is_number(row, "effective_votes")
         ],
         alpha=[(row["alpha"],) for row in combined if _is_number(row, "alpha")],
+        without=[
+            (row["alpha_without_least"], row["alpha_without_most"])
+            for row in combined
+            if _is_number(row, "alpha_without_least")
+        ],
     )
 
 

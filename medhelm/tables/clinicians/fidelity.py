@@ -16,7 +16,8 @@ import numpy as np
 
 from medhelm.stats import two_class
 from medhelm.stats.aggregation import Floats, Ints
-from medhelm.stats.intervals import bootstrap, cluster_sums, percentile, seed_of
+from medhelm.stats.intervals import cluster_sums, seed_of
+from medhelm.stats.measured import Measure, counted
 from medhelm.store.kept_fidelity import Agreement, KeptFidelity
 from medhelm.tables.clinicians.corrected import Judged, corrected_table
 from medhelm.tables.clinicians.decisions import (
@@ -139,6 +140,16 @@ def _levels(pair: Aligned, compared: Comparison, settings: Settings) -> Iterator
         yield {**head, "level": "model", "model": compared.model(model), **own, **raters}
 
 
+_MEASURES: Mapping[str, Measure] = {
+    "mf1": two_class.macro_f1,
+    "f1_met": two_class.met_f1,
+    "f1_unmet": two_class.unmet_f1,
+    "positive_reference": lambda counts: two_class.positive_rates(counts)[0],
+    "positive": lambda counts: two_class.positive_rates(counts)[1],
+    "kappa": two_class.kappa,
+}
+
+
 def figures(
     pair: Compared,
     settings: Settings,
@@ -151,40 +162,32 @@ def figures(
     if not len(rows):
         return row | {"mf1_method": "none (no decision in common)"}
     counts = pair.counts()[rows]
-    total = counts.sum(0)
     own = two_class.macro_f1(_sums(counts, pair.answer_of[rows]))
     known = own[~np.isnan(own)]
-    cases, codes = np.unique(pair.clusters[rows], return_inverse=True)
-    reference, grader = two_class.positive_rates(total)
+    found = counted(
+        counts,
+        pair.clusters[rows],
+        _MEASURES,
+        with_interval=("mf1", "kappa"),
+        draws=settings.draws,
+        seed=seed_of(settings.bootstrap_seed, *names),
+        confidence=settings.confidence,
+    )
     row |= {
-        "cases": len(cases),
-        "mf1": two_class.macro_f1(total),
-        "f1_met": two_class.met_f1(total),
-        "f1_unmet": two_class.unmet_f1(total),
+        "cases": found.clusters,
+        **found.row,
         "mf1_wrong": two_class.macro_f1(pair.counts(is_invalid_wrong=True)[rows].sum(0)),
         "mf1_of_answers": known.mean() if len(known) else None,
         "answers_defined": len(known),
         "answers_undefined": len(own) - len(known),
         "answers_below": int((known < BELOW).sum()),
         "below_share": (known < BELOW).mean() if len(known) else None,
-        "positive_reference": reference,
-        "positive": grader,
         "invalid": int(pair.invalid[rows].sum()),
         "absent": int(pair.absent[rows].sum()),
-        "kappa": two_class.kappa(total),
     }
-    if len(cases) == 1:
-        return row | {"mf1_method": "none (one case)"}
-    seed = seed_of(settings.bootstrap_seed, *names)
-    sums = cluster_sums(counts, codes.astype(np.int64), len(cases))
-    drawn = bootstrap(sums, settings.draws, seed)
-    method = "none (a class that nobody finds)"
-    for name, value in (("kappa", two_class.kappa), ("mf1", two_class.macro_f1)):
-        if not np.isnan(float(str(row[name]))):
-            found = percentile(value(drawn), settings.confidence, len(cases))
-            row |= {f"{name}_low": found.low, f"{name}_high": found.high}
-            method = found.method
-    return row | {"mf1_method": method}
+    if np.isnan(found.values["mf1"]):
+        return row | {"mf1_method": "none (a class that nobody finds)"}
+    return row | {"mf1_method": found.intervals["mf1"].method}
 
 
 def _sums(counts: Floats, numbers: Ints) -> Floats:

@@ -22,10 +22,11 @@ from medhelm.files.folders import entries
 from medhelm.tables.format.spreadsheet import guard as guard
 from medhelm.tables.format.spreadsheet import read_filled as read_filled
 from medhelm.tables.format.spreadsheet import unguarded
+from medhelm.tables.format.table import Settings
 from medhelm.tables.format.table import several as several
 
 if TYPE_CHECKING:
-    from medhelm.stats.aggregation import Floats
+    from medhelm.stats.aggregation import Floats, Ints
     from medhelm.stats.agreement import Level
 
 KEY_SCHEMA: Literal["medhelm.key/1"] = "medhelm.key/1"
@@ -146,22 +147,57 @@ class RatingTable(Generic[U]):
         return found
 
 
-def agreement_of(given: Floats, level: Level = "ordinal") -> dict[str, object]:
-    """Return how far raters agree, of ratings (n, k): equal pairs, pairs within one point, alpha."""
+def agreement_of(
+    given: Floats,
+    level: Level = "ordinal",
+    *,
+    clusters: Ints | None = None,
+    settings: Settings | None = None,
+    names: Sequence[str] = (),
+) -> dict[str, object]:
+    """Return how far raters agree, of ratings (n, k): equal pairs, pairs within one point, alpha.
+
+    With the clusters (n,) of the units there are intervals: of whole clusters drawn anew, and of alpha,
+    whose clusters are left out in turn. `names` decide the draws.
+    """
     import numpy as np
 
-    from medhelm.stats.agreement import krippendorff_alpha
+    from medhelm.stats.intervals import jackknife, seed_of
+    from medhelm.stats.measured import column_mean, counted, krippendorff_alpha
 
-    pairs = combinations(given.T, 2)
-    gaps = np.concatenate([np.abs(a - b) for a, b in pairs] or [np.empty(0)])
-    gaps = gaps[~np.isnan(gaps)]
-    rated = int((~np.isnan(given)).any(axis=1).sum())
-    row: dict[str, object] = {"units": rated, "pairs": len(gaps)}
-    if len(gaps):
-        row |= {"exact": (gaps == 0).mean(), "alpha": krippendorff_alpha(given, level)}
-        if level != "nominal":
-            row |= {"within_one": (gaps <= 1).mean(), "difference": gaps.mean()}
-    return row
+    gaps = np.reshape([np.abs(a - b) for a, b in combinations(given.T, 2)], (-1, len(given)))
+    pairs, units = np.nonzero(~np.isnan(gaps))
+    row: dict[str, object] = {
+        "units": int((~np.isnan(given)).any(axis=1).sum()),
+        "pairs": len(pairs),
+    }
+    if not len(pairs):
+        return row
+    apart = gaps[pairs, units]
+    measures = ("exact",) if level == "nominal" else ("exact", "within_one", "difference")
+    codes = np.arange(len(given)) if clusters is None else clusters
+    with_interval = () if clusters is None else measures
+    settings = settings or Settings()
+    found = counted(
+        np.stack([apart == 0, apart <= 1, apart, np.ones(len(apart))], axis=1),
+        codes[units],
+        {name: column_mean(column) for column, name in enumerate(measures)},
+        with_interval=with_interval,
+        rates=with_interval[:2],
+        draws=settings.draws,
+        seed=seed_of(settings.bootstrap_seed, *names),
+        confidence=settings.confidence,
+    )
+    row |= found.row | {"alpha": krippendorff_alpha(given, level)}
+    if clusters is None:
+        return row
+    rows = np.unique(units)
+    (alpha,) = jackknife(
+        lambda kept: [krippendorff_alpha(given[rows[kept]], level)],
+        np.unique(codes[rows], return_inverse=True)[1],
+        settings.confidence,
+    )
+    return row | alpha.ends("alpha") | {"method": found.intervals["exact"].described}
 
 
 # Rows in -----------------------------------------------------------------------------------------

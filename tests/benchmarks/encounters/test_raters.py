@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,10 @@ def test_two_raters_of_constructed_cases(here: Path, shell: Shell) -> None:
     assert whole["mean"] == pytest.approx(57 / 15) and whole["high"] == pytest.approx(9 / 15)
     assert "No unit is rated by two raters" in shell(*args, "anna.csv")
     assert "holds neither cases/" in shell.error(*args[:2], ".", "anna.csv")
+    assert (
+        whole["exact_low"] < 4 / 7 < whole["exact_high"]
+        and whole["method"] == "wilson, clustered, few clusters"
+    )
     assert rows["source_understanding"]["difference"] == pytest.approx(0.5)
     assert rows["plausibility"]["pairs"] == 1 and rows["plausibility"]["alpha"] is None
     assert "give each file once" in shell.error(*args, "anna.csv", "anna.csv", code=3)
@@ -63,6 +68,20 @@ def test_two_raters_of_constructed_cases(here: Path, shell: Shell) -> None:
     assert "is not a whole number from 1 to 5" in shell.error(*args, "ben.csv", code=3)
     Path("c.csv").write_text(Path("anna.csv").read_text().replace(",structure,", ",structur,"))
     assert "did you mean 'structure'?" in shell.error(*args, "c.csv", code=3)
+
+
+def test_scenarios_of_one_article_are_not_independent(here: Path, shell: Shell) -> None:
+    for n in (1, 2):
+        write_scenario(here / "made" / "cases", scenario=f"c1/scenario{n}")
+    args = ("agreement", "encounters", "made")
+    shell(*args, "--template", "s.csv")
+    rate("anna.csv", [5, 4, 5, 3, 5, 5, 2, 4])
+    rate("bela.csv", [5, 5, 3, 3, 4, 5, 2, 1])
+    whole = shell.json(*args, "anna.csv", "bela.csv")["rows"][-1]
+    assert (
+        whole["pairs"] == 8 and whole["alpha"] is not None and whole["method"] == "none (one case)"
+    )
+    assert all(whole[f"{name}_low"] is None for name in ("exact", "difference", "alpha", "mean"))
 
 
 def test_raters_of_encounters(here: Path, shell: Shell) -> None:
@@ -87,6 +106,33 @@ def test_raters_of_encounters(here: Path, shell: Shell) -> None:
     rate("bela.csv", [5] * 54)
     whole = shell.json(*args, "anna.csv", "bela.csv")["rows"][-1]
     assert (whole["exact"], whole["within_one"], whole["difference"]) == (0.0, 1.0, 1.0)
+    dice = random.Random(0)
+    rate("anna.csv", [dice.choice((2, 3, 5)) for _ in range(54)])
+    rate("bela.csv", [n + dice.choice((-1, 0, 0)) for n in map(int, values("anna.csv"))])
+    statistics_are_heeded(shell, (*args, "anna.csv", "bela.csv"), ("difference", "exact", "alpha"))
+
+
+def values(name: str) -> list[str]:
+    return [row["value"] for row in read_sheet(name)]
+
+
+def statistics_are_heeded(shell: Shell, line: tuple[str, ...], measures: tuple[str, ...]) -> None:
+    """Check that seed, draws and confidence change the intervals of the last row and nothing else."""
+
+    def found(*settings: str) -> dict[str, float]:
+        row = shell.json(*line, *(("--set", *settings) if settings else ()))["rows"][-1]
+        assert all(row[f"{m}_low"] < row[m] < row[f"{m}_high"] for m in measures)
+        return {k: v for k, v in row.items() if isinstance(v, float)}
+
+    plain, ends = found(), {f"{m}_{end}" for m in measures for end in ("low", "high")}
+    assert found() == plain
+    for settings in ("seed=5", "draws=300", "confidence=0.5"):
+        other = found(settings)
+        changed = {name for name in plain if other[name] != plain[name]}
+        assert changed and all(name.endswith(("_low", "_high")) for name in changed)
+    assert ends <= changed  # of the confidence
+    assert all(plain[f"{m}_low"] < other[f"{m}_low"] for m in measures)
+    assert all(plain[f"{m}_high"] > other[f"{m}_high"] for m in measures)
 
 
 def by_hand(*sheets: str) -> list[str]:
@@ -175,6 +221,16 @@ def test_a_sheet_is_a_judge_and_nothing_is_run_again(sheet: list[Row], shell: Sh
 
 
 @pytest.mark.slow
+def test_agreement_on_items_has_intervals(here: Path, shell: Shell) -> None:
+    models = "model=encounter/oracle,encounter/asks_everything"
+    shell("run", models, "benchmark=medsp1000", "data=sample", "results_dir=r", "-m")
+    shell(*ITEMS, "--template", "s.csv")
+    sheet, dice = read_sheet("s.csv"), random.Random(0)
+    fill("anna.csv", sheet, lambda u, i, row: row | dice.choice(({"value": "no"}, yes(row))))
+    statistics_are_heeded(shell, (*ITEMS, "anna.csv"), ("kappa", "agree"))
+
+
+@pytest.mark.slow
 def test_how_far_raters_and_evaluators_agree(sheet: list[Row], shell: Shell) -> None:
     fill("anna.csv", sheet, lambda unit, item, row: yes(row) if item else row | {"value": "no"})
     fill("bela.csv", sheet, lambda unit, item, row: yes(row) if unit else row)
@@ -183,6 +239,9 @@ def test_how_far_raters_and_evaluators_agree(sheet: list[Row], shell: Shell) -> 
     pair = rows["anna", "bela"]
     assert (pair["units"], pair["items"], pair["met_one"], pair["met_other"]) == (3, 12, 0.75, 1.0)
     assert (pair["agree"], pair["kappa"]) == (0.75, 0.0)
+    assert pair["agree_low"] < 0.75 < pair["agree_high"]
+    assert pair["agree_method"] == "wilson, clustered, few clusters"
+    assert pair["kappa_method"] == "none (all draws equal)"  # bela says yes to all
     by_rule = rows["anna", "jury=offline"]  # the oracle meets all four items
     assert (by_rule["items"], by_rule["agree"]) == (16, 0.75)
     for wrong, said in (

@@ -15,7 +15,6 @@ import pytest
 from medhelm import Table, evaluate, load_results
 from medhelm.errors import UsageError
 from medhelm.schema.episode import Sampling
-from medhelm.stats.agreement import icc3k
 from medhelm.tables.format.table import Settings
 from medhelm_benchmarks.encounters.record import describe, encounter_of, input_chars
 from medhelm_benchmarks.encounters.tables.reliability import reliability
@@ -217,8 +216,8 @@ def test_the_reliability_of_a_textbook_example() -> None:
     assert found["generalizability"] == pytest.approx(0.9093, abs=1e-4)
     assert found["dependability"] == pytest.approx(0.6201, abs=1e-4)
     ends = [found["generalizability_low"], found["generalizability_high"]]
-    core = icc3k(scores)  # which is checked against pingouin
-    assert ends == pytest.approx([core.low, core.high])
+    # F = 11.0272; its 97.5 % point is 3.5764, that of F(15, 5) 6.4277
+    assert ends == pytest.approx([1 - 3.5764 / 11.0272, 1 - 1 / (11.0272 * 6.4277)], abs=1e-4)
     variances = [found[f"variance_{name}"] for name in ("model", "case", "rest")]
     assert variances == pytest.approx([2.5556, 5.2444, 1.0194], abs=1e-4)
     assert found["cases_needed"] == 2  # 0.8 / 0.2 * 1.0194 / 2.5556 = 1.6
@@ -226,6 +225,13 @@ def test_the_reliability_of_a_textbook_example() -> None:
     assert found["at_mark"] == pytest.approx(0.7761 / (0.7761 + 1.5660), abs=1e-3)
     far = reliability(scores, 100.0, 0.95)["at_mark"]
     assert far is not None and far > 0.999
+    same = reliability(
+        np.repeat(scores[:, :1], 4, axis=1), 0.0, 0.95
+    )  # cases that all say the same
+    assert same["generalizability"] == same["dependability"] == 1
+    assert np.isnan([same["generalizability_low"], same["generalizability_high"]]).all()
+    flat = reliability(np.repeat(scores[:1], 6, axis=0), 0.0, 0.95)  # models that are all the same
+    assert flat["dependability"] is None and flat["cases_needed"] is None
 
 
 def test_three_models_on_twelve_cases_are_an_examination(tmp_path: Path) -> None:
