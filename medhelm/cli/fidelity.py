@@ -179,8 +179,7 @@ def _stored(args: argparse.Namespace) -> Stored:
 
     found = read_stored(run_choice(args), args.stored)
     if args.show_text:
-        for record in found.records:
-            check_privacy(record, ())
+        check_privacy(found.records, args.text_of)
     if found.unjudged:
         print(f"note: {found.unjudged} answers without verdicts of a judge", file=sys.stderr)
     return found

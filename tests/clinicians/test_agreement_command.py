@@ -820,13 +820,18 @@ def test_the_seed_decides_the_sheet(answers: Answers) -> None:
     assert a == b
     assert a != c
     assert "is there already" in answers("--template", "a.csv", "--benchmark", "ward", code=2)
+    key = answers(
+        "--template", "a.xlsx", "--benchmark", "ward", code=2
+    )  # it would have a.csv's key
+    assert "a.key.json" in key and "a-2.xlsx" in key
 
 
 def test_text_of_private_data_needs_the_flag(results: Path, answers: Answers) -> None:
     line = answers("--template", "s.csv", code=5)
     assert "'notes' is private" in line
     assert "--text-of private" in line
-    assert "--text-of private" in answers("--template", "s.csv", "--text-of", "gated", code=5)
+    also = answers("--template", "s.csv", "--text-of", "gated", code=5)
+    assert "--text-of gated private" in also, "the words that help, and are not replaced one by one"
     assert not Path("s.csv").exists()
     answers("--template", "s.csv", "--text-of", "private", "--sample", 6)
     rows = read_sheet(Path("s.csv"))

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     )
     some = drawn(answers, args.answers, args.seed)
     if args.template:
-        sheet.check_privacy(answers[0].record, args.text_of)
+        sheet.check_privacy([answers[0].record], args.text_of)
         made = failure_sheet(some, args.seed)
         then = ("rubric", "failures", args.benchmark, "--results-dir", args.results_dir, "--labels")
         files = sheet.write_sheet(Path(args.template), made, args.seed, then)

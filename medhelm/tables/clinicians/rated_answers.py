@@ -364,8 +364,7 @@ def answer_sheet(choice: RunChoice, sample: Sample, text_of: Collection[str] = (
             f"no run below {choice.results_dir} has jury scores: ratings are of open-ended benchmarks"
         )
     chosen = choice.of(runs)
-    for run in chosen.runs:
-        check_privacy(run.record, text_of)
+    check_privacy((run.record for run in chosen.runs), text_of)
     scores = [read_run(run) for run in chosen.runs]
     check_one_jury(scores)
     drawn = _draw(scores, sample.units or PER_BENCHMARK, sample.seed)
