@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from medhelm import Message, visible_text
-from medhelm.plugin import reply_form
+from medhelm.plugin import questions, reply_form
 
 
 class ClinicianReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,12 +67,14 @@ def check_limits(reply: ClinicianReply, limits: Mapping[str, int]) -> None:
             raise reply_form.BadReply(said.format(count, limits[name]))
 
 
-def rejected(sent: tuple[Message, ...], reply: str, fault: str) -> tuple[Message, ...]:
-    """Return what is sent after a reply that cannot be used: the reply, and its faults, one a line."""
+def _rejected(fault: str) -> Message:
     listed = "\n".join(f"- {line}" for line in fault.splitlines()[:20])
     asked = f"That cannot be used:\n{listed}\nReply again, with the whole JSON object."
-    said = visible_text(reply) or "(no text)"
-    return (*sent, Message("assistant", said), Message("user", asked))
+    return Message("user", asked)
+
+
+rejected = questions.followed_by(_rejected, visible_text)
+"""Follows a reply that cannot be used: the reply without thoughts, and its faults, one a line."""
 
 
 _ORDER = re.compile(

@@ -14,7 +14,6 @@ from medhelm.cli.options import DEFAULT_RESULTS, data_folder, open_registry
 from medhelm.cli.rating_forms import DATA_FORMATS, read_settings, run_choice
 from medhelm.cli.tables import chosen_format, emit
 from medhelm.errors import UsageError
-from medhelm.runs.own_runs import has_instances
 
 if TYPE_CHECKING:
     from medhelm.tables.clinicians.decision_files import Cases
@@ -98,8 +97,7 @@ def _measure_reader(args: argparse.Namespace) -> int:
     run = trial.run(model, Path(args.results_dir), args.data_class, environ)
     if args.estimate:
         return show_estimate([run], args.format)
-    if has_instances(run):
-        ask([run], args).raise_worst()
+    ask([run], args).raise_worst()
     emit([trial.table(run)], form, args.out)
     return 0
 
@@ -181,8 +179,7 @@ def _stored(args: argparse.Namespace) -> Stored:
 
     found = read_stored(run_choice(args), args.stored)
     if args.show_text:
-        for record in found.records:
-            check_privacy(record, ())
+        check_privacy(found.records, args.text_of)
     if found.unjudged:
         print(f"note: {found.unjudged} answers without verdicts of a judge", file=sys.stderr)
     return found

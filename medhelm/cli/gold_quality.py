@@ -8,16 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from medhelm.cli.model_calls import show_estimate
+from medhelm.cli.model_calls import ask, show_estimate
 from medhelm.cli.options import data_folder, open_registry, print_json, print_rows
-from medhelm.cli.sweep import ask_runs
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import UsageError
 from medhelm.models.catalogue import find_model
-from medhelm.models.costs import Ledger
 from medhelm.proof.gold_quality import CONFIDENCE, GoldReport, GoldReview
-from medhelm.runs.own_runs import has_instances
-from medhelm.runs.planning import capped_ledger
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,19 +33,18 @@ def run(args: argparse.Namespace) -> int:
     planned = review.run(None if args.estimate else os.environ)
     if args.estimate:
         return show_estimate([planned], args.format)
-    ledger = capped_ledger([planned], args.budget_usd, args.budget_tokens)
-    if has_instances(planned):  # else an earlier version has asked for all
-        ask_runs([planned], ledger).raise_worst()
-    report = review.report()
+    asked = ask([planned], args)
+    asked.raise_worst()
+    report, spent = review.report(), asked.ledger.spent_tokens
     if args.format == "json":
         content = msgspec.to_builtins(report)
-        print_json("gold-quality", content | {"tokens": ledger.spent_tokens})
+        print_json("gold-quality", content | {"tokens": spent})
     else:
-        _print(report, ledger)
+        _print(report, spent)
     return 0
 
 
-def _print(report: GoldReport, ledger: Ledger) -> None:
+def _print(report: GoldReport, tokens: int) -> None:
     print(f"{report.benchmark} ({report.data}): golds marked by {report.judge}")
     share = "no share" if report.share is None else f"{report.share:.1%}"
     if report.low is not None and report.high is not None:
@@ -66,7 +61,7 @@ def _print(report: GoldReport, ledger: Ledger) -> None:
         print("no graded run of this benchmark on these data, so no scores to compare")
     for note in report.notes:
         print(note)
-    print(f"tokens of this command: {ledger.spent_tokens:,}; judgements: {report.folder}")
+    print(f"tokens of this command: {tokens:,}; judgements: {report.folder}")
 
 
 def _print_models(report: GoldReport) -> None:

@@ -1,13 +1,16 @@
-"""Estimate and usage of commands that ask models about instances of their own (`runs.own_runs`)."""
+"""Estimate, asking and usage of the commands that ask models, each with runs of its own."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from medhelm.cli.estimate import show_estimates
 from medhelm.cli.options import print_rows
+from medhelm.errors import UsageError
+from medhelm.runs.own_runs import has_instances
 from medhelm.runs.planning import Run
 from medhelm.schema.episode import MODEL
 from medhelm.schema.run import RunRecord
@@ -18,45 +21,60 @@ if TYPE_CHECKING:
     from medhelm.cli.sweep import Asked as Asked
 
 
-def ask(
-    runs: Sequence[Run], args: argparse.Namespace, before: Callable[[], None] | None = None
-) -> Asked:
-    """Return how runs ended that are asked under the caps; `before` is called once nothing can be refused."""
+def ask(runs: Sequence[Run], args: argparse.Namespace) -> Asked:
+    """Return how runs ended that are asked under the caps; on stderr is printed what each role has used."""
     from medhelm.cli.sweep import ask_runs
     from medhelm.runs.planning import capped_ledger
 
-    ledger = capped_ledger(runs, args.budget_usd, args.budget_tokens)
-    if before is not None:
-        before()
-    return ask_runs(runs, ledger)
+    runs = [run for run in runs if has_instances(run)]
+    asked = ask_runs(runs, capped_ledger(runs, args.budget_usd, args.budget_tokens))
+    own = ((end.run, end.record) for end in asked.end.endings if end.run.is_own)
+    _print_usage([(run, record) for run, record in own if record is not None])
+    return asked
+
+
+def check_estimate(args: argparse.Namespace) -> None:
+    """Refuse an estimate of a command that asks nobody without a judge; raises UsageError."""
+    if args.estimate and not args.judge:
+        raise UsageError("--estimate is of --judge; without one nothing is asked")
 
 
 def show_estimate(runs: Sequence[Run], format: str) -> int:
     """Print what is left to ask of runs, and return 0; nothing is sent, no key is needed."""
-    show_estimates(runs, runs[0].path.parent, format)
+    show_estimates([*filter(has_instances, runs)], runs[0].path.parent, format)
     return 0
 
 
-def print_usage(run: Run, record: RunRecord) -> None:
-    """Print requests, tokens and USD of each role over all commands on a run's folder."""
-    asked = [p for p in record.parties if p.usage.requests or p.usage.lost]
-    usd = [spend_of(p.model, p.usage).actual for p in asked]
+def _print_usage(ended: Sequence[tuple[Run, RunRecord]]) -> None:
+    """Print requests, tokens and USD of each role over all commands on the folders of runs."""
+    asked = [
+        (run, party)
+        for run, record in ended
+        for party in record.parties
+        if party.usage.requests or party.usage.lost
+    ]
+    usages = [party.usage for _, party in asked]
+    usd = [spend_of(party.model, party.usage).actual for _, party in asked]
     columns = {
-        "role": [run.protocol.roles[0] if p.role == MODEL else p.role for p in asked],
-        "model": [p.model.name for p in asked],
-        "requests": [f"{p.usage.requests:,}" for p in asked],
-        "in": [f"{p.usage.input_tokens:,}" for p in asked],
-        "out": [f"{p.usage.output_tokens:,}" for p in asked],
-        "lost": [f"{p.usage.lost:,}" for p in asked],
+        "asked about": [run.benchmark.name for run, _ in asked],
+        "role": [run.protocol.roles[0] if p.role == MODEL else p.role for run, p in asked],
+        "model": [party.model.name for _, party in asked],
+        "requests": [f"{usage.requests:,}" for usage in usages],
+        "in": [f"{usage.input_tokens:,}" for usage in usages],
+        "out": [f"{usage.output_tokens:,}" for usage in usages],
+        "lost": [f"{usage.lost:,}" for usage in usages],
         "USD": ["price unknown" if paid is None else f"{paid:,.4f}" for paid in usd],
     }
     if asked:
-        print_rows(columns, numbers=tuple(columns)[2:], leaving=("lost", "in", "out"))
-    unfinished = [e for e in read_begun(run.path).values() if not e.last]
+        leaving = ("asked about", "lost", "in", "out")
+        print_rows(columns, numbers=tuple(columns)[3:], leaving=leaving, is_aside=True)
+    begun = (episode for run, _ in ended for episode in read_begun(run.path).values())
+    unfinished = [episode for episode in begun if not episode.last]
     used = [call.response.usage for e in unfinished for call in e.calls.values()]
     if used:
         tokens = sum((u.input_tokens or 0) + (u.output_tokens or 0) for u in used)
         print(
             f"besides: {len(used):,} requests of {len(unfinished):,} unfinished instances, "
-            f"{tokens:,} tokens"
+            f"{tokens:,} tokens",
+            file=sys.stderr,
         )

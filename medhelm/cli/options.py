@@ -145,12 +145,13 @@ def print_rows(
     numbers: Collection[str] = (),
     keys: Collection[str] = (),
     leaving: Sequence[str] = (),
+    is_aside: bool = False,
 ) -> None:
-    """Print columns of texts on stdout, as far as there is room for them; see `grid_of`."""
+    """Print columns of texts, as far as there is room for them; see `grid_of`. `is_aside`: on stderr."""
     from medhelm.tables.format.grid import grid_of, print_grid
 
     grid = grid_of(columns, numbers=numbers, keys=keys, leaving=leaving)
-    print_grid(grid, open_uncut_console(), fix=NO_ROOM)
+    print_grid(grid, open_uncut_console(stderr=is_aside), fix=NO_ROOM)
 
 
 def print_json(kind: str, content: Mapping[str, Any]) -> None:

@@ -77,8 +77,7 @@ def _transfer(args: argparse.Namespace, results: Path) -> int:
             with _held(folder) if folder.is_dir() else nullcontext():
                 if is_push:
                     refuse_unfinished(folder)
-                    for record in stored_records(folder):
-                        check_privacy(record, args.text_of)
+                    check_privacy(stored_records(folder), args.text_of)
                 move = store.push if is_push else store.pull
                 said = move(run, results, there.get(run, []), is_replaced=args.replace)
             print(f"{said}: {clean(f'runs/{run}')}", flush=True)

@@ -36,7 +36,7 @@ from medhelm.grading.jury.metric import Jury
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
-from medhelm.protocols.questions import followed_by, one_call, send_until_read
+from medhelm.protocols.questions import Question, Readout, followed_by, one_call
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode, Message, Response
 from medhelm.schema.model import ModelSpec
@@ -160,27 +160,39 @@ def read_reading(main: Metric, instance: Instance, reply: str, said: str) -> dic
     return {ANSWER: option, _QUOTE: quote}
 
 
-async def ask_reader(
-    main: Metric, benchmark: Benchmark, shown: Shown, terms: Terms, send: Send
-) -> FinalAnswer:
-    """Return what the reader finds in a reply; its state is that of `read_reading`."""
-    instance = shown.instance
-
-    found = await send_until_read(
-        partial(send, JUDGE, step=STEP),
-        partial(terms.request, instance, JUDGE, json_schema=_schema(instance), is_seeded=False),
-        _messages(benchmark, instance, shown.answer),
-        partial(read_reading, main, instance, shown.answer),
-        followed_by(repair_message),
-        terms.settings[REPAIRS],
+def reading(
+    main: Metric, benchmark: Benchmark, instance: Instance, reply: str, repairs: int = 2
+) -> Question[dict[str, str]]:
+    """Return what the reader is asked about a reply."""
+    return Question(
+        step=STEP,
+        messages=_messages(benchmark, instance, reply),
+        schema=_schema(instance),
+        read=partial(read_reading, main, instance, reply),
+        repair=followed_by(repair_message),
+        expected=_READING,
+        again=_SHORTEST,
+        repairs=repairs,
+        is_seeded=False,
         ends_when_cut=True,
     )
-    if found.value is None:
-        return found.answer({})
-    return found.answer(dict(found.value), NONE if found.value[ANSWER] == NONE else "")
 
 
-def forecast(
+def reading_answer(instance: Instance, found: Readout[dict[str, str]]) -> FinalAnswer:
+    """Return what the reader finds in a reply; its state is that of `read_reading`."""
+    state = found.value or {}
+    return found.answer(dict(state), NONE if state.get(ANSWER) == NONE else "")
+
+
+async def _ask_reader(
+    main: Metric, benchmark: Benchmark, shown: Shown, terms: Terms, send: Send
+) -> FinalAnswer:
+    instance = shown.instance
+    question = reading(main, benchmark, instance, shown.answer, terms.settings[REPAIRS])
+    return reading_answer(instance, await question.put(instance, JUDGE, terms, send))
+
+
+def _forecast(
     benchmark: Benchmark, instance: Instance, terms: Terms, answer: int
 ) -> Iterator[Forecast]:
     """Yield the one call that a reply of so many tokens needs."""
@@ -236,8 +248,8 @@ def with_reader(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     reader = Grader(
         name=READER,
         version=VERSION,
-        grade=partial(ask_reader, main),
-        forecast=forecast,
+        grade=partial(_ask_reader, main),
+        forecast=_forecast,
         is_graded=is_unread,
         is_brief=True,
     )

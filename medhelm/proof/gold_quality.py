@@ -13,7 +13,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import partial, reduce
+from functools import reduce
 from pathlib import Path
 
 import msgspec
@@ -28,10 +28,9 @@ from medhelm.grading.jury.grader import judge_messages, read_reply, repair_messa
 from medhelm.grading.panels import end_of
 from medhelm.models.baselines import open_baseline
 from medhelm.models.identity import is_rankable
-from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.messages import render_prompt
-from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
-from medhelm.protocols.questions import followed_by, one_call, send_until_read
+from medhelm.protocols.protocol import FinalAnswer
+from medhelm.protocols.questions import Question, Readout, asking, followed_by
 from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.runs.planning import Run
 from medhelm.schema.data import Benchmark, Instance
@@ -58,7 +57,6 @@ FOLDER = "gold_quality"
 _CRITERION = "reasonable"
 _RUBRIC = read_rubric(Path(__file__).with_suffix(".yaml").read_bytes(), "gold_quality.yaml")
 _ORACLE = ModelSpec(name="baseline/oracle", provider="baseline")
-_REPAIRS = 2
 _REPLY = 12
 """Tokens of a reply in the form that is asked for."""
 _SCHEMA = reply_schema(_RUBRIC.criteria, 0, 1, reasons=False)
@@ -74,34 +72,25 @@ def gold_messages(instance: Instance) -> tuple[Message, ...]:
     return Message("system", _RUBRIC.task), task
 
 
-async def _conduct(
-    benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
-) -> FinalAnswer:
+def _questions(benchmark: Benchmark, instance: Instance) -> Iterator[Question[int]]:
     (gold,) = instance.references
-
-    def read(text: str) -> int:
-        return read_reply(text, _RUBRIC.criteria, 0, 1, gold).scores[0]
-
-    found = await send_until_read(
-        partial(send, JUDGE, step=_CRITERION),
-        partial(terms.request, instance, JUDGE, json_schema=_SCHEMA, is_seeded=False),
-        gold_messages(instance),
-        read,
-        followed_by(repair_message),
-        _REPAIRS,
+    yield Question(
+        step=_CRITERION,
+        messages=gold_messages(instance),
+        schema=_SCHEMA,
+        read=lambda text: read_reply(text, _RUBRIC.criteria, 0, 1, gold).scores[0],
+        repair=followed_by(repair_message),
+        expected=_REPLY,
+        is_seeded=False,
         ends_when_cut=True,
     )
+
+
+def _answer(instance: Instance, found: Readout[int]) -> FinalAnswer:
     return found.answer({_CRITERION: found.value})
 
 
-def _forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
-    prompt = estimate_tokens(gold_messages(instance))
-    yield one_call(terms, JUDGE, prompt, _REPLY, 0, _REPAIRS)
-
-
-PROTOCOL = Protocol(
-    name=FOLDER, roles=(JUDGE,), conduct=_conduct, forecast=_forecast, sends_schema=True
-)
+PROTOCOL = asking(FOLDER, JUDGE, _questions, _answer)
 
 
 class GoldReview:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,10 @@ from medhelm.errors import DataError
 from medhelm.extract.choices import read_choice
 from medhelm.extract.numbers.values import read_number
 from medhelm.grading.grade import grade
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Shown
-from medhelm.grading.reader import ANSWER, NONE, VERSION, ask_reader, forecast, one_reply
+from medhelm.grading.graders.grader import JUDGE
+from medhelm.grading.reader import ANSWER, NONE, VERSION, one_reply, reading, reading_answer
 from medhelm.models.identity import identity
-from medhelm.models.tokens import estimate_tokens
-from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
+from medhelm.protocols.questions import Question, asking
 from medhelm.runs.own_runs import DataClass, Run, own_run, stored_episodes
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode
@@ -97,33 +96,11 @@ def _score(instance: Instance, said: str) -> Score:
     return grade(_STATED, one_reply(_asked(instance), said))
 
 
-async def _conduct(
-    benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
-) -> FinalAnswer:
-    shown = Shown(
-        instance=_asked(instance),
-        repeat=0,
-        answer=instance.payload["reply"],
-        transcript=(),
-        ending="",
-        state={},
-    )
-    return await ask_reader(_STATED, benchmark, shown, terms, send)
+def _questions(benchmark: Benchmark, instance: Instance) -> Iterator[Question[dict[str, str]]]:
+    yield reading(_STATED, benchmark, _asked(instance), instance.payload["reply"])
 
 
-def _forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterable[Forecast]:
-    return forecast(benchmark, _asked(instance), terms, estimate_tokens(instance.payload["reply"]))
-
-
-_PROTOCOL = Protocol(
-    name="reading",
-    version=VERSION,
-    roles=(JUDGE,),
-    conduct=_conduct,
-    forecast=_forecast,
-    settings={REPAIRS: 2},
-    sends_schema=True,
-)
+_PROTOCOL = asking("reading", JUDGE, _questions, reading_answer, VERSION)
 
 
 class ReaderTrial:

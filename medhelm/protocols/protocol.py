@@ -7,7 +7,7 @@ inside an episode: stored calls are given back as they were, and only what is mi
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from typing import Protocol as TypingProtocol
@@ -134,6 +134,16 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
             input_tokens=input_tokens,
             input_tokens_limit=input_tokens,
         )
+
+    @classmethod
+    def total(cls, parts: Sequence[Forecast], most: Sequence[Forecast] | None = None) -> Forecast:
+        """Return the forecast of several calls of one role; `most`: all that there may be, if that is more."""
+        sums = {
+            name: [getattr(part, name) for part in (most or parts if "limit" in name else parts)]
+            for name in cls.__struct_fields__[1:]
+        }
+        known = {name: sum(own) for name, own in sums.items() if None not in own}
+        return cls(role=parts[0].role, **known)
 
 
 Conduct = Callable[[Benchmark, Instance, Terms, Send], Awaitable[FinalAnswer]]

@@ -5,12 +5,15 @@ All who want a reply of a form ask by it: judges, readers, authors of cases, rol
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
 from medhelm.extract.json_reply import BadReply
-from medhelm.protocols.protocol import FinalAnswer, Forecast, Terms
+from medhelm.models.tokens import request_tokens
+from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms, together
+from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Message, Request, Response
 from medhelm.schema.model import ModelSpec
 
@@ -47,12 +50,12 @@ class Readout(Generic[_T]):
         return FinalAnswer(state=state, ending=ending)
 
 
-def followed_by(words: Callable[[str], Message]) -> Repair:
-    """Return the repair that repeats the reply, and then says of its fault what `words` makes of it."""
+def followed_by(words: Callable[[str], Message], shown: Callable[[str], str] = str) -> Repair:
+    """Return the repair that repeats what is `shown` of a reply, and then says of its fault what `words` does."""
 
     def repair(sent: Messages, reply: str, fault: str) -> Messages:
-        said = Message("assistant", reply if reply.strip() else _NOTHING)
-        return (*sent, said, words(fault))
+        said = shown(reply)
+        return (*sent, Message("assistant", said if said.strip() else _NOTHING), words(fault))
 
     return repair
 
@@ -97,21 +100,104 @@ async def send_until_read(
 
 
 def one_call(
-    terms: Terms, role: str, prompt: int, expected: int, again: int, repairs: int
+    terms: Terms,
+    role: str,
+    prompt: int,
+    expected: int,
+    again: int | None,
+    repairs: int,
+    *,
+    most: int = 0,
+    budget: int | None = None,
 ) -> Forecast:
     """Return the forecast of one call, which may have to be repeated.
 
-    `prompt` and `expected`: tokens of the request and of the reply; `again`: of the message that asks for
-    it again.
+    `prompt` and `expected`: tokens of the request and of the reply. `again`: of the message that asks for
+    it again, behind the reply; None: the same is sent once more. `most`: of the request at most, if that is
+    more. `budget`: of one reply, if it is not the role's.
     """
-    most = terms.roles[role].max_output_tokens
+    tries = 1 + repairs
+    reply = terms.roles[role].max_output_tokens if budget is None else budget
+    grown = 0 if again is None else repairs * tries // 2 * (reply + again)
     return Forecast(
         role=role,
         calls=1,
-        calls_limit=1 + repairs,
+        calls_limit=tries,
         input_tokens=prompt,
-        input_tokens_limit=(1 + repairs) * prompt + repairs * (repairs + 1) // 2 * (most + again),
+        input_tokens_limit=tries * max(prompt, most) + grown,
         output_tokens=expected,
+        output_tokens_limit=None if budget is None else tries * budget,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(Generic[_T]):
+    """One question about an instance, and how the reply to it is read."""
+
+    step: str
+    messages: Messages
+    schema: dict[str, Any]
+    read: Callable[[str], _T]
+    repair: Repair
+    expected: int
+    """Tokens of a reply in the form that is asked for."""
+    again: int | None = 0
+    """Tokens of the message that asks for it again; None: the same is sent once more."""
+    repairs: int = 2
+    is_seeded: bool = True
+    ends_when_cut: bool = False
+
+    def _request(self, terms: Terms, instance: Instance, role: str, messages: Messages) -> Request:
+        return terms.request(instance, role, messages, self.schema, is_seeded=self.is_seeded)
+
+    async def put(self, instance: Instance, role: str, terms: Terms, send: Send) -> Readout[_T]:
+        """Return what is read of a role's reply."""
+        return await send_until_read(
+            partial(send, role, step=self.step),
+            partial(self._request, terms, instance, role),
+            self.messages,
+            self.read,
+            self.repair,
+            self.repairs,
+            ends_when_cut=self.ends_when_cut,
+        )
+
+    def forecast(self, instance: Instance, role: str, terms: Terms) -> Forecast:
+        """Return the forecast of the question."""
+        prompt = request_tokens(self._request(terms, instance, role, self.messages))
+        return one_call(terms, role, prompt, self.expected, self.again, self.repairs)
+
+
+def asking(
+    name: str,
+    role: str,
+    questions: Callable[[Benchmark, Instance], Iterable[Question[Any]]],
+    answer: Callable[..., FinalAnswer],
+    version: str = "1",
+) -> Protocol:
+    """Return the protocol that puts questions about an instance to one role, all at the same time.
+
+    `answer` makes the end of the episode of the instance and what was read of each reply.
+    """
+
+    async def conduct(
+        benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
+    ) -> FinalAnswer:
+        own = questions(benchmark, instance)
+        found = await together(question.put(instance, role, terms, send) for question in own)
+        return answer(instance, *found)
+
+    def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
+        own = questions(benchmark, instance)
+        yield Forecast.total([question.forecast(instance, role, terms) for question in own])
+
+    return Protocol(
+        name=name,
+        version=version,
+        roles=(role,),
+        conduct=conduct,
+        forecast=forecast,
+        sends_schema=True,
     )
 
 

@@ -136,8 +136,8 @@ def _check_players(
 
 
 def has_instances(run: Run) -> bool:
-    """Return whether a run has anything to ask or to keep; without, it would be refused."""
-    return any(True for _ in run.dataset.read())
+    """Return whether a run of one's own has anything to ask or to keep; without, it would be refused."""
+    return not run.is_own or any(True for _ in run.dataset.read())
 
 
 def check_player(

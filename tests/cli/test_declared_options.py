@@ -13,6 +13,8 @@ from medhelm.schema.score import Outcome, Unread
 from medhelm.tables.format.table import MdeScale, RankBy
 from medhelm.tables.gate import Decision
 
+NO_ESTIMATE = ("estimate", "probe", "score")
+"""A probe is a few words; `score` asks judges again of runs, whose estimate is `medhelm estimate`."""
 TYPES = [
     ("score", "--ask-again", Unread),
     ("show", "--outcome", Outcome),
@@ -23,6 +25,15 @@ TYPES = [
     ("curate", "--source-class", DataClass),
 ]
 NEVER = {("score", "--ask-again"): {"empty"}}  # an empty verdict is asked again by the next run
+
+
+def test_commands_that_ask_models_have_an_estimate_caps_and_a_file_of_keys() -> None:
+    commands = [c for c in known_commands().commands.values() if c.options is not None]
+    takes = {c.name: {*command_parser(c)._option_string_actions} for c in commands}
+    asking = {c.name for c in commands if c.asks}
+    assert {name for name in takes if "--budget-usd" in takes[name]} <= asking
+    for name in asking - {*NO_ESTIMATE}:
+        assert {"--estimate", "--budget-usd", "--budget-tokens", "--env-file"} <= takes[name], name
 
 
 @pytest.mark.parametrize(("command", "option", "values"), TYPES)

@@ -820,13 +820,34 @@ def test_the_seed_decides_the_sheet(answers: Answers) -> None:
     assert a == b
     assert a != c
     assert "is there already" in answers("--template", "a.csv", "--benchmark", "ward", code=2)
+    key = answers(
+        "--template", "a.xlsx", "--benchmark", "ward", code=2
+    )  # it would have a.csv's key
+    assert "a.key.json" in key and "a-2.xlsx" in key
+
+
+def test_a_benchmark_with_criteria_of_its_own_is_not_on_the_sheet(
+    tmp_path: Path, shell: Shell
+) -> None:
+    names = ("mediqa_qa", "medsafetybench")
+    options = {"data": "sample", "jury": "offline", "results_dir": tmp_path}
+    medhelm.evaluate("baseline/lead", names, **options)  # type: ignore[arg-type]
+    words = ("agreement", "answers", "--results-dir", tmp_path, "--data", "sample")
+    words = (*words, "--template", tmp_path / "s.csv")
+    of_its_own = "`medhelm agreement criteria medsafetybench`"
+    assert of_its_own in shell.error(*words, "--benchmark", "medsafetybench")
+    out = shell(*words)
+    assert "left out, medsafetybench" in out and of_its_own in out
+    key = json.loads((tmp_path / "s.key.json").read_text())["items"]
+    assert {item["benchmark"] for item in key.values()} == {"mediqa_qa"}
 
 
 def test_text_of_private_data_needs_the_flag(results: Path, answers: Answers) -> None:
     line = answers("--template", "s.csv", code=5)
     assert "'notes' is private" in line
     assert "--text-of private" in line
-    assert "--text-of private" in answers("--template", "s.csv", "--text-of", "gated", code=5)
+    also = answers("--template", "s.csv", "--text-of", "gated", code=5)
+    assert "--text-of gated private" in also, "the words that help, and are not replaced one by one"
     assert not Path("s.csv").exists()
     answers("--template", "s.csv", "--text-of", "private", "--sample", 6)
     rows = read_sheet(Path("s.csv"))

@@ -183,6 +183,7 @@ def test_text_of_closed_data_stays_closed(shell: Shell, tmp_path: Path) -> None:
     words = ("fidelity", "--stored", "notes", "--experts", "a=f.csv", "--table", "low_agreement")
     assert "sleeps" not in shell(*words) and "is named" not in shell(*words)
     assert "is private" in shell.error(*words, "--show-text", code=5)
+    shell(*words, "--show-text", "--text-of", "private")
 
 
 def test_verdicts_go_out_in_the_exchange_format(

@@ -18,12 +18,11 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.cli.sweep import ask_runs
 from medhelm.errors import MedhelmError
 from medhelm.plugin import model_calls, options
 from medhelm.protocols.protocol import together
 from medhelm.runs.own_runs import own_run, stored_episodes
-from medhelm.runs.planning import Run, capped_ledger
+from medhelm.runs.planning import Run
 
 ROLES = ("writer", "first", "second")
 
@@ -79,11 +78,9 @@ def main() -> int:
     run = briefs_run(args.folder, args.url, args.count)
     if args.estimate:
         return model_calls.show_estimate([run], "text")
-    asked = ask_runs([run], capped_ledger([run], args.budget_usd, args.budget_tokens))
+    asked = model_calls.ask([run], args)
     made = sorted(e.instance_id for e in stored_episodes(run.path) if e.ending == "made")
     (args.folder / "made.txt").write_text("\n".join(made))
-    if (record := asked.end.endings[0].record) is not None:
-        model_calls.print_usage(run, record)
     try:
         asked.raise_worst("python own_run.py ...")
     except MedhelmError as e:

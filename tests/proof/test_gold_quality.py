@@ -67,7 +67,10 @@ def log(folder: Path) -> list[Episode]:
 def test_the_share_its_interval_and_the_abstentions(tmp_path: Path, shell: Shell) -> None:
     script = {"e1": NO, "e4": NO, "e7": NO, "e2": "It is fine.", "e3": '{"reasonable": 2}'}
     plugin(tmp_path, default=YES, replies=script, finish={"e5": "refusal"})
+    assert judge(shell, tmp_path, "--estimate")["runs"][0]["to_ask"] == 12
+    assert not (tmp_path / "results").exists()
     found = judge(shell, tmp_path)
+    assert "test/judge" in shell.err and "USD" in shell.err  # what the judge has used
     assert found["schema"] == "medhelm.gold-quality/1"
     assert (found["golds"], found["judged"], found["flagged"]) == (12, 9, 3)
     assert found["flagged_ids"] == ["e1", "e4", "e7"]

@@ -65,6 +65,8 @@ def fidelity(folder: Path) -> tuple[object, ...]:
 
 def test_what_the_rules_cannot_read_is_shown_and_counted(tmp_path: Path, shell: Shell) -> None:
     reader(tmp_path)
+    assert shell.json(*fidelity(tmp_path), "--estimate")["runs"][0]["to_ask"] == 4
+    assert not (tmp_path / "results").exists()
     rows = {row["kind"]: row for row in shell.json(*fidelity(tmp_path))["rows"]}
     choice, number = rows["choice"], rows["number"]
     names = ("replies", "unread", "right", "wrong", "rightly_none", "missed", "without")

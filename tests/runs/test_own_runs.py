@@ -59,7 +59,7 @@ def test_a_killed_command_goes_on_and_asks_only_what_was_in_flight(tmp_path: Pat
         ], "one party for each role"
         assert {p.usage.requests for p in record.parties} == {N}
         for name in ROLES:
-            assert f"test/{name}" in done.stdout, "the usage is printed by role"
+            assert f"test/{name}" in done.stderr, "the usage is printed by role"
 
 
 def test_fewer_and_more_instances_share_a_folder(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_calls_of_unfinished_instances_outlive_a_command_for_fewer(tmp_path: Pat
         command(tmp_path, server.base_url, 6, code=6)
         server.answer = lambda _: "fine"
         done = command(tmp_path, server.base_url, 1)
-        assert "5 requests of 5 unfinished instances" in done.stdout
+        assert "5 requests of 5 unfinished instances" in done.stderr
         assert made(tmp_path) == ["b0"]
         command(tmp_path, server.base_url, 6)
         assert {n for p, n in server.answered.items() if "Write" in p} == {1}

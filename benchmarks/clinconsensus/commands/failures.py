@@ -11,7 +11,7 @@ from medhelm.plugin import UsageError, model_calls, options, tables
 
 def run(args: argparse.Namespace) -> int:
     """Write the sheet, or print the table, and return the exit code."""
-    from medhelm.plugin import own_runs, sheet
+    from medhelm.plugin import sheet
     from medhelm_benchmarks.clinconsensus.failures.labelling import labelling_run, read_types
     from medhelm_benchmarks.clinconsensus.failures.labels import (
         drawn,
@@ -25,6 +25,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "rubric failures: name one of --template FILE, --labels FILE, --judge MODEL"
         )
+    model_calls.check_estimate(args)
     if args.answers < 1:
         raise UsageError("--answers must be at least 1")
     form, chosen = tables.chosen_format(args.format, args.out), tables.settings(args)
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     )
     some = drawn(answers, args.answers, args.seed)
     if args.template:
-        sheet.check_privacy(answers[0].record, args.text_of)
+        sheet.check_privacy([answers[0].record], args.text_of)
         made = failure_sheet(some, args.seed)
         then = ("rubric", "failures", args.benchmark, "--results-dir", args.results_dir, "--labels")
         files = sheet.write_sheet(Path(args.template), made, args.seed, then)
@@ -50,9 +51,11 @@ def run(args: argparse.Namespace) -> int:
         tables.emit([failures_table(answers, labels, by, chosen)], form, args.out)
         return 0
     model = options.find_model(args.judge, options.open_registry(args.plugin).models)
-    run = labelling_run(some or answers[:1], model, Path(args.results_dir), os.environ)
-    runs = [run] if own_runs.has_instances(run) else []
-    asked = model_calls.ask(runs, args)
+    environ = None if args.estimate else os.environ
+    run = labelling_run(some or answers[:1], model, Path(args.results_dir), environ)
+    if args.estimate:
+        return model_calls.show_estimate([run], form)
+    asked = model_calls.ask([run], args)
     labels = read_types(some, model, run.path)
     by = f"{args.judge}, which nobody has compared with people"
     tables.emit([failures_table(answers, labels, by, chosen)], form, args.out)

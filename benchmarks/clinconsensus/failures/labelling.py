@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +15,16 @@ import msgspec
 from medhelm import (
     Benchmark,
     FinalAnswer,
-    Forecast,
     Instance,
     Message,
     ModelSpec,
-    Protocol,
-    Request,
-    Send,
-    Terms,
     visible_text,
 )
-from medhelm.plugin import (
-    fencing,
-    own_runs,
-    questions,
-    reply_form,
-    runlog,
-    stored_decisions,
-    together,
-    tokens,
-)
+from medhelm.plugin import fencing, own_runs, questions, reply_form, runlog, stored_decisions
 from medhelm_benchmarks.clinconsensus.failures.labels import Answer, Name, failure_types
 
 PROMPT_VERSION = "1"
 _LABELLER = "labeller"
-_REPAIRS = 2
 _TOKENS = 256
 _REPLY = 40
 """Tokens of a reply in the form that is asked for."""
@@ -124,57 +108,32 @@ def _instance(answer: Answer) -> Instance:
     )
 
 
-async def _conduct(
-    benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
-) -> FinalAnswer:
-    """Return the types of an answer's unmet criteria; empty where no reply could be read."""
-
-    async def one(name: str, criterion: str, finding: str) -> str | None:
-        found = await questions.send_until_read(
-            partial(send, _LABELLER, step=f"failure/{name}"),
-            partial(_request, instance, terms),
-            messages_for(instance.context, instance.payload["answer"], criterion, finding),
-            read_type,
-            lambda sent, _reply, _fault: sent,  # the same once more
-            _REPAIRS,
+def _questions(benchmark: Benchmark, instance: Instance) -> Iterator[questions.Question[str]]:
+    answer = instance.payload["answer"]
+    for name, criterion, finding in instance.payload["unmet"]:
+        yield questions.Question(
+            step=f"failure/{name}",
+            messages=messages_for(instance.context, answer, criterion, finding),
+            schema=_schema(),
+            read=read_type,
+            repair=lambda sent, _reply, _fault: sent,
+            again=None,
+            expected=_REPLY,
+            is_seeded=False,
         )
-        return None if found.end in ("error", "oversize") else found.value or ""
 
-    unmet = instance.payload["unmet"]
-    given = await together(one(*own) for own in unmet)
-    types = {own[0]: found for own, found in zip(unmet, given, strict=True) if found is not None}
-    if len(types) < len(unmet):
+
+def _answer(instance: Instance, *found: questions.Readout[str]) -> FinalAnswer:
+    """Return the types of an answer's unmet criteria; empty where no reply could be read."""
+    given = zip(instance.payload["unmet"], found, strict=True)
+    types = {own[0]: one.value or "" for own, one in given if one.end not in ("error", "oversize")}
+    if len(types) < len(found):
         error = "a call to the labeller failed"
         return FinalAnswer(finish="error", error=error, state={"types": types})
     return FinalAnswer(ending="labelled", state={"types": types})
 
 
-def _request(instance: Instance, terms: Terms, messages: tuple[Message, ...]) -> Request:
-    return terms.request(instance, _LABELLER, messages, _schema(), is_seeded=False)
-
-
-def _forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
-    unmet, answer = instance.payload["unmet"], instance.payload["answer"]
-    asked = (messages_for(instance.context, answer, *own[1:]) for own in unmet)
-    spent = sum(tokens.request_tokens(_request(instance, terms, sent)) for sent in asked)
-    yield Forecast(
-        role=_LABELLER,
-        calls=len(unmet),
-        calls_limit=(1 + _REPAIRS) * len(unmet),
-        input_tokens=spent,
-        input_tokens_limit=(1 + _REPAIRS) * spent,
-        output_tokens=_REPLY * len(unmet),
-    )
-
-
-PROTOCOL = Protocol(
-    name="failures",
-    version=PROMPT_VERSION,
-    roles=(_LABELLER,),
-    conduct=_conduct,
-    forecast=_forecast,
-    sends_schema=True,
-)
+PROTOCOL = questions.asking("failures", _LABELLER, _questions, _answer, PROMPT_VERSION)
 
 
 def messages_for(request: str, answer: str, criterion: str, finding: str) -> tuple[Message, ...]:

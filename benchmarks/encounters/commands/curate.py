@@ -75,8 +75,6 @@ def run(args: argparse.Namespace) -> int:
         _print_json(out, ends, spent)
     else:
         _print(out, ends, spent, left=len(by_name.keys() - {e.case for e in ends}))
-        if (record := asked.end.endings[0].record) is not None:
-            model_calls.print_usage(work, record)
     asked.raise_worst()
     return int(len(articles) < len(folders) or not any(e.status == "made" for e in ends))
 

@@ -15,7 +15,7 @@ import msgspec
 from medhelm.plugin import UsageError, model_calls, options, tables
 
 if TYPE_CHECKING:
-    from medhelm.plugin import model_calls, stored_decisions
+    from medhelm.plugin import own_runs, stored_decisions
     from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun
     from medhelm_benchmarks.encounters.grading.cast_fidelity import Fault
     from medhelm_benchmarks.encounters.tables.cast import Tally
@@ -29,12 +29,20 @@ def run(args: argparse.Namespace) -> int:
     from medhelm_benchmarks.encounters.tables.simulation import simulation_table
 
     form = tables.chosen_format(args.format, args.out)
+    model_calls.check_estimate(args)
     if not 0 <= args.least <= 1:
         raise UsageError(f"--least must lie between 0 and 1, not {args.least:g}")
     if (args.controls or 0) < 0:
         raise UsageError(f"--controls must be 0 or more, not {args.controls}")
     graded = _runs(args)
-    asked, judged, controls = _judge(graded, args) if args.judge else (None, {}, None)
+    asked, controls = None, None
+    judged: dict[str, tuple[Fault, ...]] = {}
+    if args.judge:
+        by_judge = _judge_runs(graded, args)
+        if args.estimate:
+            return model_calls.show_estimate(by_judge, form)
+        asked = model_calls.ask(by_judge, args)
+        judged, controls = _judged(by_judge)
     runs = [check_run(one, judged) for one in graded]
     if args.examples:
         lines = b"".join(msgspec.json.encode(line) + b"\n" for line in _examples(runs))
@@ -63,13 +71,12 @@ def _runs(args: argparse.Namespace) -> list[stored_decisions.GradedRun]:
     return stored_decisions.of_names(own, args.benchmark, args.model)
 
 
-def _judge(
+def _judge_runs(
     graded: Sequence[stored_decisions.GradedRun], args: argparse.Namespace
-) -> tuple[model_calls.Asked, dict[str, tuple[Fault, ...]], list[Tally]]:
-    """Return how the asking of the judge ended, and what it found in encounters and controls."""
-    from medhelm.plugin import model_calls, own_runs
+) -> list[own_runs.Run]:
+    """Return the runs that ask the judge about the encounters of each benchmark, and about controls."""
+    from medhelm.plugin import own_runs
     from medhelm_benchmarks.encounters.fidelity import judge as by_judge
-    from medhelm_benchmarks.encounters.fidelity.judge import control_tallies, controls_of
     from medhelm_benchmarks.encounters.fidelity.stored import place_of, stored_encounters
 
     judge = options.find_model(args.judge, options.open_registry(args.plugin).models)
@@ -87,26 +94,32 @@ def _judge(
         runs.append(
             own_runs.own_run(
                 name,
-                [*encounters, *controls_of(encounters, args.controls)],
+                [*encounters, *by_judge.controls_of(encounters, args.controls)],
                 by_judge.FIDELITY,
                 {by_judge.JUDGE: judge},
                 by_judge.judge_folder(Path(args.results_dir), name, judge),
                 data_class=card.data_class,
-                environ=os.environ,
+                environ=None if args.estimate else os.environ,
                 max_output_tokens=by_judge.BUDGET,
                 reasoning_output_tokens=by_judge.REASONING_BUDGET,
             )
         )
     if not runs:
         raise UsageError("nobody says anything in these encounters; leave --judge out")
-    asked = model_calls.ask(runs, args)
-    faults = (by_judge.judged_faults(own.path) for own in runs)
-    controls = [
-        tally
-        for own in runs
-        for tally in control_tallies(own.benchmark.name, own_runs.stored_episodes(own.path))
-    ]
-    return asked, {name: found for own in faults for name, found in own.items()}, controls
+    return runs
+
+
+def _judged(runs: Sequence[own_runs.Run]) -> tuple[dict[str, tuple[Fault, ...]], list[Tally]]:
+    """Return what the judge has found in encounters and in controls."""
+    from medhelm.plugin import own_runs
+    from medhelm_benchmarks.encounters.fidelity.judge import control_tallies, judged_faults
+
+    faults: dict[str, tuple[Fault, ...]] = {}
+    controls: list[Tally] = []
+    for run in runs:
+        faults |= judged_faults(run.path)
+        controls += control_tallies(run.benchmark.name, own_runs.stored_episodes(run.path))
+    return faults, controls
 
 
 def _examples(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:

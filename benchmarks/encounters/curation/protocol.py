@@ -58,7 +58,6 @@ from medhelm_benchmarks.encounters.replies import rejected
 
 CURATOR, JUDGE = "curator", "judge"
 PROMPT_VERSION = "1"
-REPAIRS = 2
 MOST_SCENARIOS = 40
 """Of one article; more is a fault of its triage."""
 _EXPECTED_SCENARIOS = 3
@@ -131,7 +130,7 @@ def curation(articles: Mapping[str, Article], players: Mapping[str, ModelSpec]) 
         roles=(CURATOR, JUDGE),
         budgets={JUDGE: PHASES["leaks"].budget},
         conduct=conduct,
-        forecast=lambda _, instance, terms: _forecast(articles[instance.id], players),
+        forecast=lambda _, instance, terms: _forecast(articles[instance.id], players, terms),
     )
 
 
@@ -401,28 +400,28 @@ def leak_faults(briefing: str, items: Sequence[RubricItem], reply: LeakReport) -
     ]
 
 
-def _forecast(article: Article, players: Mapping[str, ModelSpec]) -> Iterator[Forecast]:
+def _forecast(
+    article: Article, players: Mapping[str, ModelSpec], terms: Terms
+) -> Iterator[Forecast]:
     """Yield what each role is sent with the expected number of scenarios, and with the most at most."""
     lines = "\n".join(line for document in article.documents for line in document.lines)
     whole = tokens.estimate_tokens(lines) + _OWN_WORDS
     part = int(0.4 * whole)  # of one packet alone
-    tries, n, most = 1 + REPAIRS, _EXPECTED_SCENARIOS, MOST_SCENARIOS
-    for role, once, each in (
-        (CURATOR, ("triage",), ("partition", "audit", "rubric")),
-        (JUDGE, (), ("leaks",)),
-    ):
-        sent = sum(part if phase in ("rubric", "leaks") else whole for phase in each)
-        begin = len(once) * whole
-        begun, replies = (
-            sum(PHASES[phase].budget_of(players[role]) for phase in own) for own in (once, each)
+
+    def call(role: str, phase: str, sent: int, earlier: int = 0) -> Forecast:
+        stage = PHASES[phase]
+        budget = stage.budget_of(players[role])
+        most = sent + earlier * budget  # what earlier phases wrote is shown
+        return questions.one_call(
+            terms, role, sent, stage.expected, 0, stage.repairs, most=most, budget=budget
         )
-        first, further = (sum(PHASES[phase].expected for phase in own) for own in (once, each))
-        yield Forecast(
-            role=role,
-            calls=len(once) + n * len(each),
-            calls_limit=tries * (len(once) + most * len(each)),
-            input_tokens=begin + n * sent,
-            input_tokens_limit=tries * (begin + begun + most * (sent + tries * replies)),
-            output_tokens=first + n * further,
-            output_tokens_limit=tries * (begun + most * replies),
+
+    for role, once, each in (
+        (CURATOR, {"triage": whole}, {"partition": whole, "audit": whole, "rubric": part}),
+        (JUDGE, {}, {"leaks": part}),
+    ):
+        first = [call(role, phase, sent) for phase, sent in once.items()]
+        further = [call(role, phase, sent, earlier=2) for phase, sent in each.items()]
+        yield Forecast.total(
+            first + _EXPECTED_SCENARIOS * further, first + MOST_SCENARIOS * further
         )

@@ -10,7 +10,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,15 +18,11 @@ from medhelm import (
     Benchmark,
     Episode,
     FinalAnswer,
-    Forecast,
     Instance,
     Message,
     ModelSpec,
-    Protocol,
-    Send,
-    Terms,
 )
-from medhelm.plugin import intervals, own_runs, questions, reply_form, tokens
+from medhelm.plugin import intervals, own_runs, questions, reply_form
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     ANY,
     BY_JUDGE,
@@ -49,7 +44,6 @@ from medhelm_benchmarks.encounters.replies import rejected
 from medhelm_benchmarks.encounters.tables.cast import Tally
 
 JUDGE = "judge"
-REPAIRS = 2
 BUDGET, REASONING_BUDGET = 4_096, 16_384
 
 
@@ -112,8 +106,9 @@ def judged_faults(folder: Path) -> dict[str, tuple[Fault, ...]]:
     }
 
 
-async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Send) -> FinalAnswer:
-    """Return the faults that the judge finds in an encounter; none at all where it cannot be read."""
+def _questions(
+    benchmark: Benchmark, instance: Instance
+) -> Iterator[questions.Question[tuple[Fault, ...]]]:
     judged = _judged(instance)
     lines = judged.lines
     by_number = {line.number: line for line in lines}
@@ -124,15 +119,23 @@ async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: S
             raise reply_form.BadReply("\n".join(wrong))
         return tuple(_fault(found, by_number[found.line]) for found in report.faults)
 
-    found = await questions.send_until_read(
-        partial(ask, JUDGE, step="fidelity"),
-        partial(terms.request, instance, JUDGE, json_schema=reply_form.schema_of(Report)),
-        judge_messages(judged.encounter, lines, judged.packets),
-        read,
-        rejected,
-        REPAIRS,
+    yield questions.Question(
+        step="fidelity",
+        messages=judge_messages(judged.encounter, lines, judged.packets),
+        schema=reply_form.schema_of(Report),
+        read=read,
+        repair=rejected,
+        expected=200,
+        again=500,
     )
+
+
+def _answer(instance: Instance, found: questions.Readout[tuple[Fault, ...]]) -> FinalAnswer:
+    """Return the faults that the judge finds in an encounter; none at all where it cannot be read."""
     return found.answer({"faults": msgspec.to_builtins(found.value)}, "judged")
+
+
+FIDELITY = questions.asking("encounter_fidelity", JUDGE, _questions, _answer, version="2")
 
 
 def _fault(found: Found, line: Line) -> Fault:
@@ -176,24 +179,6 @@ def judge_messages(
     kinds = "\n".join(f"- {kind}: {MEANING[kind]}" for kind in BY_JUDGE)
     task = prompt_text("fidelity").replace("{kinds}", kinds)
     return Message("system", task), Message("user", "\n\n".join(parts))
-
-
-def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
-    """Yield the one call to the judge, and its repairs at most."""
-    judged = _judged(instance)
-    messages = judge_messages(judged.encounter, judged.lines, judged.packets)
-    asked = tokens.request_tokens(terms.request(instance, JUDGE, messages))
-    yield questions.one_call(terms, JUDGE, asked, 200, 500, REPAIRS)
-
-
-FIDELITY = Protocol(
-    name="encounter_fidelity",
-    version="2",
-    roles=(JUDGE,),
-    conduct=conduct,
-    forecast=forecast,
-    sends_schema=True,
-)
 
 
 # Controls: copies of encounters with planted and clean lines at their end, by which it is known what a judge misses

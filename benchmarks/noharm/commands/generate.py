@@ -58,8 +58,6 @@ def run(args: argparse.Namespace) -> int:
         options.print_json("generate", values | spent)
     else:
         _print(series, found, cases)
-        if (record := asked.end.endings[0].record) is not None:
-            model_calls.print_usage(own, record)
     for end in ends:
         if end.status != "made":
             said = "; ".join(end.shown_reasons)[:100]

@@ -36,19 +36,18 @@ def run(args: argparse.Namespace) -> int:
     from medhelm_benchmarks.noharm.tables.quality import flags, origins, quality_tables
 
     form = tables.chosen_format(args.format, args.out)
+    model_calls.check_estimate(args)
     for option, target in (("--out", args.out), ("--flags", args.flags)):
         if target and args.file and _is_same(Path(target), Path(args.file)):
             raise UsageError(f"{option} {target} is the file of cases itself; name another one")
     cases = _cases(args)
     embed = load_embedder(args.embeddings) if args.embeddings else None
     judge = _judge_run(args, cases) if args.judge else None
-    if args.estimate:
-        if judge is None:
-            raise UsageError("--estimate is of --judge; without one nothing is asked")
-        return model_calls.show_estimate([judge], "json" if form == "json" else "text")
-    asked = None if judge is None else model_calls.ask([judge], args)
-    judged = None
+    asked = judged = None
     if judge is not None:
+        if args.estimate:
+            return model_calls.show_estimate([judge], form)
+        asked = model_calls.ask([judge], args)
         judged = read_judged(args.judge, [*own_runs.stored_episodes(judge.path)])
     quality = check_cases(cases, embed, judged)
     found = list(flags(quality))

@@ -60,7 +60,7 @@ def rerate_cases(cases: Iterable[Case], sheets: Sheets, validation: Validation) 
     if not made:
         raise DataError(
             f"no case has {LEAST_RATERS} experts' ratings of every action; have more experts rate, "
-            "or whole menus (a sheet without --per-case)"
+            "or whole menus (a sheet with --sample N, not NxM)"
         )
     return Rerated(tuple(made), tuple(unrated), tuple(partly))
 

@@ -338,29 +338,23 @@ def _forecast(
     grown |= {"groups": menu, "rating": menu, "quotes": strong}
     asked = {stages.WRITER: ("scene", "options", "traps", "groups"), stages.JUDGE: ("advice",)}
     for role, model in series.players.items():
-        own = [
-            _of_stage(model, stage, series.messages(stage, role, setting, parts), grown[stage])
-            for stage in asked.get(role, ("rating", "quotes"))
-        ]
-        yield Forecast(role=role, **{name: sum(f[name] for f in own) for name in own[0]})
-
-
-def _of_stage(
-    model: ModelSpec, stage: str, fixed: Sequence[Message], grown: tuple[int, int]
-) -> dict[str, int]:
-    """Return the fields of a stage's forecast, given the tokens that are not in its words: as expected,
-    and at most."""
-    budget, tries = stages.STAGES[stage].budget_of(model), 1 + stages.STAGES[stage].repairs
-    words, (more, most) = tokens.estimate_tokens(fixed), grown
-    earlier = sum(range(tries)) * (budget + _WORDS_OF_A_REPAIR)  # a repair repeats the messages
-    return {
-        "calls": 1,
-        "calls_limit": tries,
-        "input_tokens": words + more,
-        "input_tokens_limit": tries * (words + most) + earlier,
-        "output_tokens": min(stages.STAGES[stage].expected, budget),
-        "output_tokens_limit": tries * budget,
-    }
+        calls = []
+        for name in asked.get(role, ("rating", "quotes")):
+            stage, (more, most) = stages.STAGES[name], grown[name]
+            budget = stage.budget_of(model)
+            words = tokens.estimate_tokens(series.messages(name, role, setting, parts))
+            call = questions.one_call(
+                terms,
+                role,
+                words + more,
+                min(stage.expected, budget),
+                _WORDS_OF_A_REPAIR,
+                stage.repairs,
+                most=words + most,
+                budget=budget,
+            )
+            calls.append(call)
+        yield Forecast.total(calls)
 
 
 # The files of a series ------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 
 import msgspec
@@ -17,19 +17,14 @@ from medhelm import (
     Benchmark,
     Episode,
     FinalAnswer,
-    Forecast,
     Instance,
     Message,
-    Protocol,
-    Send,
-    Terms,
 )
-from medhelm.plugin import questions, reply_form, runlog, tokens
+from medhelm.plugin import questions, reply_form, runlog
 from medhelm_benchmarks.noharm.rules.cases import Case
 
 JUDGE, CONTROL = "judge", "control"
 BUDGET = 4_096
-_REPAIRS = 2
 
 
 class Telling(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,11 +110,7 @@ def _messages(instance: Instance) -> tuple[Message, ...]:
     return (Message("system", rules), Message("user", instance.context))
 
 
-async def _conduct(
-    benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
-) -> FinalAnswer:
-    """Return what the judge finds in a menu; no verdict where no reply of three can be read."""
-
+def _questions(benchmark: Benchmark, instance: Instance) -> Iterator[questions.Question[MenuReply]]:
     def read(text: str) -> MenuReply:
         reply = reply_form.read_form(text, MenuReply)[0]
         ids = {*(one.id for one in reply.telling), *(i for pair in reply.same for i in pair)}
@@ -127,33 +118,27 @@ async def _conduct(
             raise reply_form.BadReply(f"{len(unknown)} ids are not on the menu")
         return reply
 
-    found = await questions.send_until_read(
-        partial(send, JUDGE, step="menu"),
-        partial(terms.request, instance, JUDGE, json_schema=reply_form.schema_of(MenuReply)),
-        _messages(instance),
-        read,
-        questions.followed_by(_asked_again),
-        _REPAIRS,
+    yield questions.Question(
+        step="menu",
+        messages=_messages(instance),
+        schema=reply_form.schema_of(MenuReply),
+        read=read,
+        repair=questions.followed_by(_asked_again),
+        expected=300,
+        again=100,
     )
-    return found.answer(msgspec.to_builtins(found.value), "judged")
 
 
 def _asked_again(fault: str) -> Message:
     return Message("user", f"Your reply cannot be used: {fault}. Reply with the JSON object.")
 
 
-def _forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
-    prompt = tokens.estimate_tokens(_messages(instance))
-    yield questions.one_call(terms, JUDGE, prompt, 300, 100, _REPAIRS)
+def _answer(instance: Instance, found: questions.Readout[MenuReply]) -> FinalAnswer:
+    """Return what the judge finds in a menu; no verdict where no reply of three can be read."""
+    return found.answer(msgspec.to_builtins(found.value), "judged")
 
 
-JUDGING = Protocol(
-    name="noharm_qc",
-    roles=(JUDGE,),
-    conduct=_conduct,
-    forecast=_forecast,
-    sends_schema=True,
-)
+JUDGING = questions.asking("noharm_qc", JUDGE, _questions, _answer)
 
 
 def read_judged(judge: str, episodes: Sequence[Episode]) -> Judged:

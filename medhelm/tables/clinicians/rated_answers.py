@@ -352,8 +352,8 @@ class _Candidate:
 def answer_sheet(choice: RunChoice, sample: Sample, text_of: Collection[str] = ()) -> RatingSheet:
     """Return a sheet of stored answers; `sample.units` counts those of each benchmark.
 
-    Models that read the gold are left out unless named. `text_of`: data classes besides public
-    whose text may be written.
+    Models that read the gold are left out unless named, and so are benchmarks whose instances have criteria
+    of their own. `text_of`: data classes besides public whose text may be written.
     """
     found, damaged = graded_runs(choice.results_dir)
     if not choice.benchmarks:
@@ -364,18 +364,26 @@ def answer_sheet(choice: RunChoice, sample: Sample, text_of: Collection[str] = (
             f"no run below {choice.results_dir} has jury scores: ratings are of open-ended benchmarks"
         )
     chosen = choice.of(runs)
-    for run in chosen.runs:
-        check_privacy(run.record, text_of)
+    check_privacy((run.record for run in chosen.runs), text_of)
     scores = [read_run(run) for run in chosen.runs]
     check_one_jury(scores)
     drawn = _draw(scores, sample.units or PER_BENCHMARK, sample.seed)
     if not drawn:
         raise UsageError("no answer has a score of the jury: there is nothing to rate")
-    episodes = _episodes(drawn)
-    units, key = blinded([_unit(c, episodes) for c in drawn], sample.seed)
-    counts = Counter(c.own.run.benchmark for c in drawn)
+    answers = [(c.own, episode) for c, episode in zip(drawn, _episodes(drawn), strict=True)]
+    elsewhere = {own.run.benchmark for own, episode in answers if episode.instance.criteria}
+    apart = [
+        f"{name}: its instances are rated by criteria of their own: `medhelm agreement criteria {name}`"
+        for name in sorted(elsewhere)
+    ]
+    answers = [answer for answer in answers if answer[0].run.benchmark not in elsewhere]
+    if apart and (choice.benchmarks or not answers):
+        raise UsageError(f"{apart[0]}; --benchmark chooses others")
+    units, key = blinded([_unit(*answer) for answer in answers], sample.seed)
+    counts = Counter(own.run.benchmark for own, _ in answers)
     shown = ", ".join(f"{name} {n}" for name, n in counts.items())
-    notes = [f"answers by benchmark: {shown}", *(f"left out, damaged: {d}" for d in damaged[:3])]
+    left_out = [*apart, *(f"damaged: {d}" for d in damaged[:3])]
+    notes = [f"answers by benchmark: {shown}", *(f"left out, {why}" for why in left_out)]
     return RatingSheet(units=units, stands_for=key, notes=tuple(notes))
 
 
@@ -402,17 +410,8 @@ def _draw(scores: Iterable[RunScores], per_benchmark: int, seed: int) -> list[_C
     return found
 
 
-def _unit(
-    candidate: _Candidate, episodes: dict[tuple[str, int, int], Episode]
-) -> tuple[KeyItem, Unit]:
-    run, rubric = candidate.own.run, candidate.own.terms.rubric
-    episode = episodes[run.folder, candidate.key, candidate.repeat]
-    instance, card = episode.instance, run.record.card
-    if instance.criteria:
-        raise UsageError(
-            f"{run.benchmark}: its instances are rated by criteria of their own: "
-            f"`medhelm agreement criteria {run.benchmark}`; --benchmark chooses others"
-        )
+def _unit(own: RunScores, episode: Episode) -> tuple[KeyItem, Unit]:
+    run, instance, card = own.run, episode.instance, own.run.record.card
     parts = (
         ("Benchmark", card.title or run.benchmark),
         ("Task", card.instruction),
@@ -424,14 +423,14 @@ def _unit(
         benchmark=run.benchmark,
         model=run.model,
         instance=instance.id,
-        repeat=candidate.repeat,
+        repeat=episode.repeat,
         run=run.record.request_hash,
     )
     shown = tuple((heading, text) for heading, text in parts if text.strip())
-    return item, Unit("", *_asked_by(rubric), shown)
+    return item, Unit("", *_asked_by(own.terms.rubric), shown)
 
 
-def _episodes(drawn: Sequence[_Candidate]) -> dict[tuple[str, int, int], Episode]:
+def _episodes(drawn: Sequence[_Candidate]) -> list[Episode]:
     """Return the stored episodes of the drawn answers; raises RecordError where one is gone."""
     wanted: dict[str, dict[tuple[int, int], _Candidate]] = defaultdict(dict)
     for candidate in drawn:
@@ -449,4 +448,4 @@ def _episodes(drawn: Sequence[_Candidate]) -> dict[tuple[str, int, int], Episode
                 f"{path} does not hold every answer that it has scores of; grade it again with "
                 "`medhelm score`"
             )
-    return found
+    return [found[c.own.run.folder, c.key, c.repeat] for c in drawn]

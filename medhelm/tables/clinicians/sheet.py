@@ -14,7 +14,6 @@ from medhelm.errors import PrivacyRefused, UsageError
 from medhelm.schema.run import RunRecord
 from medhelm.store.records import order_key
 from medhelm.tables.clinicians.ratings import COLUMNS, Item, Key, KeyItem, Unit, key_path
-from medhelm.tables.format.spreadsheet import refuse_present as refuse_present
 from medhelm.tables.format.spreadsheet import to_csv as to_csv
 from medhelm.tables.format.spreadsheet import to_workbook
 from medhelm.tables.format.spreadsheet import write_whole as write_whole
@@ -92,7 +91,12 @@ def write_sheet(
     if not sheet.units:
         raise UsageError("there is nothing to rate")
     files = [path, *([key_path(path)] if sheet.stands_for else [])]
-    refuse_present(*files, *(path.with_name(path.stem + s) for s in (MARKS_SUFFIX, RATINGS_SUFFIX)))
+    rated = [path.with_name(path.stem + suffix) for suffix in (MARKS_SUFFIX, RATINGS_SUFFIX)]
+    if there := [file for file in (*files, *rated) if file.exists()]:
+        raise UsageError(
+            f"{there[0]} is there already, of a sheet that may have been rated; give this one another "
+            f"name, such as {path.stem}-2{path.suffix}"
+        )
     if path.suffix == ".json":
         review = Review(then=(*then,), units=sheet.units, rules=sheet.rules, more=dict(sheet.more))
         write_whole(path, msgspec.json.encode(review))
@@ -124,11 +128,14 @@ def row_of(unit: Unit, item: Item) -> dict[str, str]:
     return {"unit": unit.name, "item": item.name, "text": " ".join(item.text.split())}
 
 
-def check_privacy(record: RunRecord, text_of: Collection[str]) -> None:
-    """Raise PrivacyRefused for a benchmark whose text may not be written."""
-    data_class = record.card.data_class
-    if data_class != "public" and data_class not in text_of:
+def check_privacy(records: Iterable[RunRecord], text_of: Collection[str]) -> None:
+    """Raise PrivacyRefused for benchmarks whose text may not be written; their samples are of their class, too."""
+    found = {(record.card.name, record.card.data_class) for record in records}
+    closed = sorted(one for one in found if one[1] != "public" and one[1] not in text_of)
+    if closed:
+        named = ", ".join(f"{name!r} is {data_class}" for name, data_class in closed)
+        needed = " ".join(sorted({data_class for _, data_class in closed} | {*text_of}))
         raise PrivacyRefused(
-            f"benchmark {record.card.name!r} is {data_class}: its text leaves the results folder only "
-            f"with --text-of {data_class}; or choose other benchmarks"
+            f"benchmark {named}: text of such data and of their samples leaves the results folder only with "
+            f"--text-of {needed}; or choose other benchmarks"
         )

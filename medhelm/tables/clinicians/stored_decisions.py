@@ -199,8 +199,9 @@ def criteria_sheet(
     """
     most, seed = sample.units or ANSWERS, sample.seed
     by_model: dict[str, list[tuple[RunRecord, Episode]]] = {}
-    for run, record in chosen_runs(choice, benchmark):
-        check_privacy(record, text_of)
+    chosen = [*chosen_runs(choice, benchmark)]
+    check_privacy((record for _, record in chosen), text_of)
+    for run, record in chosen:
         first = [e for e in stored_episodes(run, record) if not (e.repeat or e.unread)]
         own = [e for e in first if visible_text(e.text).strip()]
         name = record.spec.model.name

@@ -32,10 +32,10 @@ def open_console(**options: Any) -> Console:
     return console if is_set else Piped(**options, width=UNCUT)
 
 
-def open_uncut_console() -> Console:
+def open_uncut_console(*, stderr: bool = False) -> Console:
     """Return a console for other output than tables of results: a pipe it leaves COLUMNS aside."""
-    console = open_console()
-    return console if console.is_terminal else open_console(width=UNCUT)
+    console = open_console(stderr=stderr)
+    return console if console.is_terminal else open_console(stderr=stderr, width=UNCUT)
 
 
 def drop_output() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from medhelm.data.readers import read_csv, read_xlsx
-from medhelm.errors import DataError, UsageError
+from medhelm.errors import DataError
 from medhelm.files.durable import os_errors_as
 from medhelm.files.durable import write_whole as write_whole
 
@@ -68,13 +68,6 @@ def to_workbook(columns: Sequence[str], lines: Iterable[Mapping[str, str]]) -> b
     out = io.BytesIO()
     book.save(out)
     return out.getvalue()
-
-
-def refuse_present(*files: Path) -> None:
-    """Raise UsageError where one of the files is there: it may hold ratings."""
-    for file in files:
-        if file.exists():
-            raise UsageError(f"{file} is there already and may hold ratings; name another file")
 
 
 def read_filled(path: Path) -> list[tuple[int, dict[str, str]]]:

@@ -122,6 +122,8 @@ def check(rows: dict[str, dict[str, Any]], labels: list[str | None]) -> None:
 def test_a_model_labels_once(failures: Failures, server: FaultServer) -> None:
     words = ("--judge", "labeller.yaml", "--answers", "10", "--format", "json")
     before = server.requests
+    (planned,) = json.loads(failures(*words, "--estimate"))["runs"]
+    assert planned["to_ask"] > 0 and server.requests == before
     out = failures(*words)
     labels = 2 * [type_of(text) for text in unmet()]
     check(overall(out), labels)
@@ -179,6 +181,7 @@ def test_a_sheet_goes_out_and_comes_in(failures: Failures, tmp_path: Path) -> No
     (tmp_path / "again.csv").write_bytes((tmp_path / "filled.csv").read_bytes())
     assert "has a label already" in failures("--labels", "filled.csv", "again.csv", code=3)
     assert "name one of" in failures(code=2)
+    assert "--estimate" in failures("--labels", "filled.csv", "--estimate", code=2)
 
 
 @pytest.mark.parametrize(("text", "found"), cases(__file__, "what_is_read_as_a_type"))

@@ -283,6 +283,9 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(here: Path, shell:
         judge = model_file(server, "judge")
         before = server.requests
         judged = (*args, "--judge", judge, "--level", "judge")
+        (planned,) = shell.json(*judged, "--estimate")["runs"]
+        assert planned["to_ask"] > 0 and server.requests == before
+        assert "--judge" in shell.error(*args, "--estimate")
         out = shell.json(*judged, "--model", "encounter/asks_everything")
         assert server.requests > before
         sent = server.requests

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from medhelm import Message
 from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import read_form
 from medhelm_benchmarks.encounters.replies import (
@@ -14,9 +15,11 @@ from medhelm_benchmarks.encounters.replies import (
     PatientReply,
     diagnosis_of,
     read_markers,
+    rejected,
 )
 from tests.benchmarks.encounters.stage import answers, shows
 
+THOUGHT = "<think>Perhaps so.</think>"
 GOOD = '{"speak": "Hello.", "actions": ["ECG"], "eos": false}'
 NOT_ONE = "not one JSON object"
 
@@ -72,3 +75,9 @@ def test_marker_lines_are_orders_and_the_diagnosis(
 def test_the_last_diagnosis_of_a_turn_counts() -> None:
     assert diagnosis_of(["ECG"]) is None
     assert diagnosis_of(["Diagnosis: flu", "ECG", " DIAGNOSIS:  gout "]) == "gout"
+
+
+def test_a_reply_is_sent_back_without_its_thoughts() -> None:
+    _, said, asked = rejected((Message("user", "Reply."),), f"{THOUGHT}\nNo.", "one\ntwo")
+    assert said.content == "No." and "- one\n- two\n" in asked.content
+    assert rejected((), THOUGHT, "x")[0].content == "(no text)"

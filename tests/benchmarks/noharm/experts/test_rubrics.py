@@ -85,7 +85,7 @@ def test_experts_ratings_take_the_place_of_the_cases_own() -> None:
     assert [bool(a.references) for a in own.actions] == [True, False, True]  # a2 changed its class
     assert own.best_alternatives == (("a1", "a3"),)  # 7.5 counts as 8
     assert own.validation == validation
-    with pytest.raises(DataError, match="no case has 3 experts' ratings of every action"):
+    with pytest.raises(DataError, match="no case has 3 experts' ratings .*--sample N, not NxM"):
         rerate_cases([made], {ONE: given | {"a1": {"x": 7, "y": 6}}}, validation)
 
 
