@@ -111,9 +111,9 @@ def test_a_changed_folder_is_told_and_never_deleted(server: Server, tmp_path: Pa
     status(pinned, tmp_path)
     own = tmp_path / "bench" / "in" / "my own note.txt"
     own.write_text("kept")
-    with pytest.raises(DataError, match=r"move the folder away and run `medhelm data fetch bench"):
+    with pytest.raises(DataError, match="away .*data fetch bench"):
         open_dataset(pinned, "full", root=tmp_path)
-    with pytest.raises(DataError, match="is not as it was published; move it away and run"):
+    with pytest.raises(DataError, match="was published; move it"):
         status(pinned, tmp_path)
     assert own.read_text() == "kept"
 
@@ -153,7 +153,7 @@ def test_the_texts_of_a_folder_are_rows(tmp_path: Path) -> None:
     rows = list(open_dataset(plain, "full", root=tmp_path).rows())
     assert rows == [{"name": "a", "text": "one"}, {"name": "b", "text": "two\n"}]
     (folder / "b.txt").write_bytes(b"na\xefve")
-    with pytest.raises(DataError, match=r"bench: b\.txt: not UTF-8 at byte 2"):
+    with pytest.raises(DataError, match=r"bench: b\.txt: .*byte 2"):
         list(open_dataset(plain, "full", root=tmp_path).rows())
 
 
@@ -181,9 +181,7 @@ def test_a_member_that_leads_out_is_named(server: Server, tmp_path: Path, is_lin
         member.external_attr = (stat.S_IFLNK if is_link else stat.S_IFREG) << 16
         archive.writestr(member, "/etc/passwd")
     server.content = buffer.getvalue()
-    with pytest.raises(
-        DataError, match=r"^bench: in\.zip holds '.*', which leads out of its folder"
-    ):
+    with pytest.raises(DataError, match=r"^bench: in\.zip .*out of its folder"):
         status(notes(server.url), tmp_path)
     assert os.listdir(tmp_path / "bench") == []
 
@@ -191,7 +189,7 @@ def test_a_member_that_leads_out_is_named(server: Server, tmp_path: Path, is_lin
 def test_a_small_archive_of_much_is_not_unpacked(server: Server, tmp_path: Path) -> None:
     server.content = packed({"bomb.txt": "0" * (300 << 20)})
     assert len(server.content) < 1 << 20
-    with pytest.raises(DataError, match=r"holds 314,572,800 bytes, more than the 268,435,456"):
+    with pytest.raises(DataError, match="314,572,800 .*268,435,456"):
         status(notes(server.url), tmp_path)
     assert os.listdir(tmp_path / "bench") == [], "something was unpacked and left"
 
@@ -200,7 +198,7 @@ def test_a_member_that_is_longer_than_it_says_gives_no_more(tmp_path: Path) -> N
     content = packed({"bomb.txt": "0" * 100_000})
     lying = content.replace((100_000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
     (tmp_path / "in.zip").write_bytes(lying)
-    with pytest.raises(DataError, match="not a whole zip archive"):
+    with pytest.raises(DataError, match="whole zip archive"):
         unpack_folder(tmp_path / "in.zip", "notes/in", tmp_path / "in", 1000)
     assert sum(f.stat().st_size for f in (tmp_path / "in").iterdir()) <= 1000
 

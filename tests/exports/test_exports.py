@@ -288,4 +288,4 @@ def test_a_folder_without_runs_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["export", "csv", str(tmp_path), "-o", "x.csv"]) == 2
-    assert "holds no run graded with scoring=fixed" in capsys.readouterr().err
+    assert "graded with scoring=fixed" in capsys.readouterr().err

@@ -87,11 +87,11 @@ def test_a_key_and_a_range_can_be_said(tmp_path: Path) -> None:
     assert (errors.minimum, errors.maximum, errors.floor) == (0.0, 100.0, 100.0)
     assert not errors.higher_is_better
     assert grade(errors, INSTANCE, said("")).value == 100.0
-    with pytest.raises(PluginError, match=r"gives a, b: pick one with evaluate:NAME#KEY"):
+    with pytest.raises(PluginError, match="a, b: .*evaluate:NAME#KEY"):
         grade(evaluate_metric(f"evaluate:{folder}"), INSTANCE, said("croup"))
-    with pytest.raises(PluginError, match=r"no result 'c'; its numbers are a, b"):
+    with pytest.raises(PluginError, match="'c'.* are a, b"):
         grade(evaluate_metric(f"evaluate:{folder}#c"), INSTANCE, said("croup"))
-    with pytest.raises(PluginError, match=r"40, which is not in 0\.\.1.*#a@WORST\.\.BEST"):
+    with pytest.raises(PluginError, match=r"40, .*0\.\.1.*#a@WORST\.\.BEST"):
         grade(evaluate_metric(f"evaluate:{folder}#a"), INSTANCE, said("croup"))
 
 

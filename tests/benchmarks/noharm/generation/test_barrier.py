@@ -139,7 +139,7 @@ def test_text_of_the_guideline_does_not_pass_through_the_vignette(studio: Studio
     end = studio.run(1)
     assert (end.ends[0].status, end.ends[0].stage) == ("discarded", "scene")
     assert [s for s, _ in studio.author.prompts] == ["scene"] * 3
-    assert "copies 7 or more words" in studio.author.prompts[1][1]
+    assert "7 or more words" in studio.author.prompts[1][1]
     assert "names the guideline" in studio.author.prompts[2][1]
 
 
