@@ -77,6 +77,7 @@ def test_all_commands_that_ask_take_it_and_no_others_do() -> None:
         assert ("--env-file" in options) == command.asks
 
 
+@pytest.mark.slow
 def test_a_run_finds_its_key_there_alone_and_writes_it_nowhere(shell: Shell) -> None:
     file = put(f"WARD_KEY={CANARY}\n")
     Path(".env").write_text(f"WARD_KEY={CANARY}\n")

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.server import Reply, instance_of, serve_in_thread
 from tests.shell import Shell
 
@@ -54,6 +56,7 @@ def test_what_a_server_takes_and_the_settings_that_fit(tmp_path: Path, shell: Sh
         assert shell.json("probe", *line, *settings)["settings"] == {}
 
 
+@pytest.mark.slow
 def test_every_address_is_asked(shell: Shell) -> None:
     with serve_in_thread() as one, serve_in_thread() as other:
         line = ["probe", "model=openai/x", f"model.base_url=[{one.base_url},{other.base_url}]"]

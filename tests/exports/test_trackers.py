@@ -17,6 +17,7 @@ from tests.shell import Shell
 ASKED = ("model=baseline/lexical", "benchmark=headqa", "data=sample")
 
 
+@pytest.mark.slow
 def test_a_tracker_is_told_each_time_under_one_id_and_never_stops_a_run(
     tmp_path: Path, shell: Shell
 ) -> None:

@@ -85,6 +85,7 @@ def test_answers_from_elsewhere_are_those_of_a_plain_run(tmp_path: Path, shell: 
     assert run.record.results[0].scored == 16
 
 
+@pytest.mark.slow
 def test_an_answer_that_a_killed_import_took_is_asked_again(tmp_path: Path, shell: Shell) -> None:
     own = ("model=openai/x", "benchmark=med_qa", "data=sample")
     lines = export(shell, tmp_path, *own)

@@ -138,6 +138,7 @@ def test_what_runs_differ_in_names_their_benchmarks(tmp_path: Path) -> None:
     assert tripod["5d"] == "rows left out: 1 with a picture (x, y)"  # two in all, not one
 
 
+@pytest.mark.slow
 def test_other_forms_of_questions_are_shown_and_hashed(tmp_path: Path) -> None:
     results, out = tmp_path / "results", tmp_path / "out"
     words = ["model=baseline/lexical", "benchmark=headqa", "data=sample", "variants=all"]
@@ -243,6 +244,7 @@ def test_kept_fidelity_of_the_judges_is_shown(tmp_path: Path) -> None:
 # Hashes ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_check_says_what_has_changed(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -339,6 +339,7 @@ def test_loading_and_writing_are_states_and_the_speed_is_that_of_writing(
     assert float(found[2].replace(",", "")) > written / 60
 
 
+@pytest.mark.extra
 def test_a_batch_that_takes_too_long_is_an_error(tiny: Path) -> None:
     (response,) = converse(tiny, [request("a", max_output_tokens=200)], timeout_s=0.001)
     assert (response.finish, response.error, response.text) == ("error", "timeout", "")

@@ -302,6 +302,7 @@ def test_a_judge_is_asked_once_of_what_lies_in_two_logs(tmp_path: Path) -> None:
         assert Counter(server.answered) - before == before, "each is asked once more"
 
 
+@pytest.mark.slow
 def test_a_finished_run_takes_in_what_a_shard_has_asked_beside_it(
     tmp_path: Path, shell: Shell
 ) -> None:

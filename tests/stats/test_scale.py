@@ -20,6 +20,7 @@ from medhelm.tables.study.study import _shared
 from tests.build_runs import write_suite
 
 
+@pytest.mark.slow
 def test_a_ranking_needs_memory_for_its_models_and_not_for_their_square() -> None:
     """The differences of all pairs in all draws would be 200 x 79,800 numbers, 122 MiB."""
     rng = np.random.default_rng(0)
@@ -55,6 +56,7 @@ def _by_hand(sums: list[list[Floats]], kinds: list[Pooling], seeds: list[int]) -
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", [200_000, 130])
 def test_p_of_all_pairs_at_once_are_those_of_each_pair(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: int

@@ -125,6 +125,7 @@ def test_runs_that_are_read_from_text_have_no_row_and_the_table_says_so(tmp_path
 EXAM = ("run", "benchmark=exam", f"plugins=[{PLUGIN}]")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_asked_so_is_refused_in_one_line_before_anything_is_sent(
     tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def test_the_ranking_has_the_win_rates_and_their_intervals(results: Results) -> 
     assert "data=full" in subtitle and "scoring=fixed" in subtitle and "95%" in subtitle
 
 
+@pytest.mark.slow
 def test_names_are_shown_as_they_are(results: Results) -> None:
     for chart in ("overall", "benchmarks", "heatmap"):
         drawn = json.loads(results.plot(chart).to_json())["data"]

@@ -730,6 +730,7 @@ def test_what_is_judged_already_is_not_counted(tmp_path: Path) -> None:
     assert sum_up([found]).judge_calls == 12
 
 
+@pytest.mark.slow
 def test_estimate_says_how_many_judge_calls(here: Path, shell: Shell) -> None:
     asked = (
         "estimate model=openai/gpt-4o-2024-05-13 benchmark=mediqa_qa data=sample max_instances=2"

@@ -443,6 +443,7 @@ SUFFIXES = {
 }
 
 
+@pytest.mark.slow
 def test_the_suffix_of_the_file_tells_the_format(
     folder: Path, tmp_path: Path, shell: Shell
 ) -> None:

@@ -178,6 +178,7 @@ def test_a_reply_is_read_as_the_grader_reads_it() -> None:
 names = st.sampled_from(("alpha", "Alpha", "AL-PHA", "beta", "Beta 2", "beta-2", "gamma"))
 
 
+@pytest.mark.slow
 @given(st.lists(names, min_size=1, max_size=3), st.integers(0, 5), st.floats(0.05, 0.95))
 def test_no_model_is_on_both_sides(held_out: list[str], seed: int, share: float) -> None:
     spellings = ("alpha", "ALPHA", "beta", "Beta-2", "gamma", "Gamma")

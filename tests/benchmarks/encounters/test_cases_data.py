@@ -52,6 +52,7 @@ def table_of(rubrics: Path) -> Iterator[str]:
         yield json.dumps({**own, **TEXTS, "specialty": "Cardiology", "patient_age": None})
 
 
+@pytest.mark.slow
 def test_all_real_rubrics_load(real: Path, tmp_path: Path) -> None:
     rubrics = read_rubrics(real / "rubrics.jsonl")
     raw = [json.loads(line) for line in (real / "rubrics.jsonl").read_text().splitlines()]
@@ -239,6 +240,7 @@ def test_a_rubric_has_texts_or_items_with_weights(tmp_path: Path) -> None:
     assert marks == [("Greets", 1.0, False), ("Gives oxygen", 2.0, True)]
 
 
+@pytest.mark.slow
 def test_qc_counts_real_rubrics(real: Path, shell: Shell) -> None:
     found = shell.json("qc", "encounters", real)
     assert (found["rubrics"], found["articles"]) == (1_634, 613)

@@ -65,6 +65,7 @@ def test_two_raters_of_constructed_cases(here: Path, shell: Shell) -> None:
     assert "did you mean 'structure'?" in shell.error(*args, "c.csv", code=3)
 
 
+@pytest.mark.slow
 def test_raters_of_encounters(here: Path, shell: Shell) -> None:
     run = ("run", "model=encounter/asks_everything", "benchmark=agentclinic,medsp1000")
     shell(*run, "data=sample", "results_dir=r", "-m")

@@ -100,6 +100,7 @@ def test_no_rater_sees_another_one_or_the_same_order(studio: Studio) -> None:
     assert len(systems) == 3  # two kinds of specialist and a generalist
 
 
+@pytest.mark.slow
 def test_the_order_of_a_menu_does_not_tell_where_an_action_comes_from(studio: Studio) -> None:
     end = studio.run(8)
     assert all(e.provenance for e in end.ends)

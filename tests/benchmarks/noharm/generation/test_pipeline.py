@@ -567,6 +567,7 @@ def test_text_out_of_a_pdf_holds_its_quotes() -> None:
     assert not found.contains("coagulation before discharge")
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200))
 def test_a_reply_is_read_or_refused_and_nothing_else_happens(text: str) -> None:
     for form in (OptionsReply, TrapsReply, GroupsReply):
