@@ -118,12 +118,23 @@ def test_a_changed_folder_is_told_and_never_deleted(server: Server, tmp_path: Pa
     assert own.read_text() == "kept"
 
 
+def encrypted() -> bytes:
+    """Return an archive whose members say that they are encrypted."""
+    content = bytearray(packed(FILES))
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = -1
+        while (start := content.find(mark, start + 1)) >= 0:
+            content[start + place] |= 1
+    return bytes(content)
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (packed(FILES | {"B.txt": "moved"}), "the source has changed, nothing was stored"),
-        (packed(FILES, folder="elsewhere"), "in.zip holds no file of the folder notes/in"),
-        (b"<html>", "in.zip is not a whole zip archive (BadZipFile)"),
+        (packed(FILES | {"B.txt": "moved"}), "the source has changed"),
+        (packed(FILES, folder="elsewhere"), "no file of the folder notes/in"),
+        (b"<html>", "in.zip is not a whole"),
+        (encrypted(), "in.zip is encrypted"),
     ],
 )
 def test_a_wrong_archive_leaves_nothing(
@@ -155,22 +166,6 @@ def test_the_texts_of_a_folder_are_rows(tmp_path: Path) -> None:
     (folder / "b.txt").write_bytes(b"na\xefve")
     with pytest.raises(DataError, match=r"bench: b\.txt: .*byte 2"):
         list(open_dataset(plain, "full", root=tmp_path).rows())
-
-
-def encrypted() -> bytes:
-    """Return an archive whose members say that they are encrypted."""
-    content = bytearray(packed(FILES))
-    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        start = -1
-        while (start := content.find(mark, start + 1)) >= 0:
-            content[start + place] |= 1
-    return bytes(content)
-
-
-def test_an_encrypted_archive_is_named(server: Server, tmp_path: Path) -> None:
-    server.content = encrypted()
-    with pytest.raises(DataError, match=r"^bench: in\.zip is encrypted"):
-        status(notes(server.url), tmp_path)
 
 
 @pytest.mark.parametrize("is_link", [True, False])

@@ -226,8 +226,8 @@ def test_a_secondary_metric_that_the_gold_does_not_max_is_a_warning(tmp_path: Pa
 @pytest.mark.parametrize(
     ("golds", "own", "state", "level", "words"),
     [
-        ("AABC", {"floor_for_empty": 1.0}, "failed", "failure", "'empty' scores as well as the gold"),
-        ("BBBB", {}, "passed", "warning", "'constant B' scores as well as the gold"),
+        ("AABC", {"floor_for_empty": 1.0}, "failed", "failure", "'empty' scores"),
+        ("BBBB", {}, "passed", "warning", "'constant B' scores"),
         ("AABC", {"floor_for_empty": 1.5}, "failed", "failure", "not in [0, 1]"),
     ],
 )  # fmt: skip

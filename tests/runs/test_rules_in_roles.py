@@ -90,8 +90,8 @@ def test_a_rule_answers_what_its_role_is_sent_and_costs_nothing(
 @pytest.mark.parametrize(
     ("model", "cast", "expected"),
     [
-        ("helps/knows", {}, "helps/knows is a rule that cannot play the role 'asker'.*asks/"),
-        ("baseline/lead", {}, "baseline/lead is a rule that cannot play the role 'asker'.*asks/"),
+        ("helps/knows", {}, "helps/knows .*role 'asker'.*asks/"),
+        ("baseline/lead", {}, "baseline/lead .*role 'asker'.*asks/"),
         ("asks/knows", {"helper": "asks/knows"}, "cannot play the role 'helper'.*helps/"),
     ],
 )

@@ -154,6 +154,7 @@ def test_validate_proves_the_prompts_of_the_form(tmp_path: Path, shell: Shell) -
     shell(*line, "--data", "full", "--data-dir", write_exam(tmp_path))
 
 
+@pytest.mark.slow
 def test_the_chart_shows_the_bins_of_the_table(asked: tuple[Path, FaultServer]) -> None:
     results = load_results(asked[0], plugins=[PLUGIN])
     rows = [r for r in results.typed("reliability").rows]

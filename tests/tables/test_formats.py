@@ -295,7 +295,7 @@ def test_outcomes_are_said_in_a_note(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "headings", "why"),
     [
-        ("cost", ("USD", "USD at most"), "a cost is missing where the price is unknown"),
+        ("cost", ("USD", "USD at most"), "the price is unknown"),
         ("mde", ("MDE",), "No MDE on x, y: it needs two ranked models"),
         ("overall", ("win", "macro"), "no win rate and no macro-average"),
     ],

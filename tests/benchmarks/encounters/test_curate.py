@@ -125,7 +125,7 @@ def test_what_cannot_be_curated_is_named(desk: Path, shell: Shell) -> None:
         for args, message in (
             (("packets",), "--model is missing"),
             (("nowhere", "--model", name), "cannot read nowhere"),
-            (private, "the data are private and the curator 'test/curator' is external"),
+            (private, "curator 'test/curator' is external"),
             (("packets", "--model", name, "--out", "packets/x"), "is within packets"),
             (("packets", "--model", "encounter/silent"), "is a rule and cannot be the curator"),
         ):

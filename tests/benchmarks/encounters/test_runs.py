@@ -264,10 +264,10 @@ def test_a_declared_seed_is_sent_to_its_role_at_temperature_0(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["protocol.patient_seed=1"], "protocol.patient_seed has no effect: script/packet takes no seed"),
+        (["protocol.patient_seed=1"], "protocol.patient_seed has no effect: script/packet"),
         (
             ["cast.patient=anthropic/claude-opus-5-5", "cast.patient.provider=anthropic", "cast.patient.send_seed=true", "protocol.patient_seed=1"],
-            "protocol.patient_seed has no effect: anthropic/claude-opus-5-5 takes no seed",
+            "no effect: anthropic/claude-opus-5-5",
         ),
         (["cast.patient=openai/x", "cast.patient.send_seed=false", "protocol.patient_seed=1"], "openai/x has send_seed: false"),
         (["cast.patient=hf/local", "cast.patient.model=x", "protocol.patient_seed=1"], "hf/local takes no seed at temperature 0"),
