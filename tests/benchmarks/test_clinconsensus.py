@@ -420,6 +420,6 @@ def test_lint_finds_an_id_twice_and_refuses_a_file_of_no_case(tmp_path: Path, sh
     rows[7]["criterion_id"] = rows[3]["criterion_id"]
     path.write_text(json.dumps(changed(rubrics=rows)), encoding="utf-8")
     shown = shell("rubric", "lint", path, code=1)
-    assert "criterion 8" in shown and "criterion 4" in shown
+    assert "criterion 8" in shown and "id of criterion 4" in shown
     path.write_text("\n", encoding="utf-8")
     assert "holds no case" in shell.error("rubric", "lint", path, code=3)

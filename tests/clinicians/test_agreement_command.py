@@ -314,7 +314,7 @@ def test_clinicians_are_compared_in_pairs_with_enough_in_common(
 def test_the_output_names_the_stand_in_and_fits_a_terminal(results: Path, answers: Answers) -> None:
     out = answers(rate(ratings_of(results)), "--show", "judges")
     assert out.count("jury offline (a stand-in)") == 2
-    assert "is a stand-in" in out
+    assert "jury is a stand-in" in out
     for word in ("combined", "ward", "jury[offline/overlap]", "rouge_l", "clinicians", "kappa"):
         assert word in out
     assert max(len(line) for line in out.splitlines()) <= 80

@@ -327,7 +327,7 @@ def test_a_results_folder_that_cannot_hold_the_secret(results: Path, tmp_path: P
 def test_the_command_says_what_it_did(results: Path, tmp_path: Path, shell: Shell) -> None:
     argv = ("leaderboard", "build", "--results-dir", results, "--out", tmp_path / "s")
     out = shell(*argv, "--draws", "50", "--title", "Ours")
-    assert "2 models" in out and "8 runs" in out
+    assert "2 models x 4 benchmarks, 8 runs" in out
     assert f"Open it: {(tmp_path / 's' / 'index.html').as_uri()}" in out
     site = data_of(tmp_path / "s", "site")
     assert site["title"] == "Ours" and str(tmp_path) not in site["command"]

@@ -40,7 +40,7 @@ def test_two_raters_of_constructed_cases(here: Path, shell: Shell) -> None:
     for n in (1, 2):
         write_scenario(here / "made" / "cases", scenario=f"c{n}/scenario1")
     args = ("agreement", "encounters", "made")
-    assert "8 rows to rate" in shell(*args, "--template", "s.csv")
+    assert "8 rows to rate, of 2 units" in shell(*args, "--template", "s.csv")
     sheet = (here / "s.csv").read_text(encoding="utf-8-sig")
     assert "c1" not in sheet and "scenario1" not in sheet
     assert sheet.count("Packet of the patient") == 2
@@ -70,7 +70,7 @@ def test_raters_of_encounters(here: Path, shell: Shell) -> None:
     run = ("run", "model=encounter/asks_everything", "benchmark=agentclinic,medsp1000")
     shell(*run, "data=sample", "results_dir=r", "-m")
     args = ("agreement", "encounters", "r")
-    assert "54 rows to rate" in shell(*args, "--template", "s.csv")
+    assert "54 rows to rate, of 9 units" in shell(*args, "--template", "s.csv")
     page = (here / "s.csv").read_text()
     assert "asks_everything" not in page and "offline" not in page and "clinician: " in page
     assert page.count("Items, as the evaluator ticked them") == 6 and page.count("Turn 1\n") == 9

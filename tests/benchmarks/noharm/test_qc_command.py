@@ -53,7 +53,7 @@ def test_without_a_file_the_bundled_cases_pass(qc: Qc, shell: Shell) -> None:
     assert shell.err == ""
     assert "Total actions            475" in out
     assert out.count("12/12") == 11
-    assert "0 of 12 cases" in out
+    assert "Flagged: 0 of 12" in out
     assert "class away: 0" in out
     assert qc(SAMPLES) == out
     qc(SAMPLES, "--strict")
@@ -62,7 +62,7 @@ def test_without_a_file_the_bundled_cases_pass(qc: Qc, shell: Shell) -> None:
 def test_flags_are_shown_and_fail_nothing(flagged: Path, qc: Qc) -> None:
     before = flagged.read_bytes()
     out = qc(flagged)
-    assert "1 of 2 cases" in out
+    assert "Flagged: 1 of 2" in out
     for said in ("NOHARM-CARD-BAD-001", "a1 + a2", "a1, a2, a4", "contraindicated", "1/43"):
         assert said in out
     qc(flagged, "--strict", code=1)
