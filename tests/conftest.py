@@ -26,12 +26,17 @@ os.fsync = lambda fd: None  # type: ignore[assignment]
 gc.disable()
 
 # A busy machine is no defect: what must be fast is measured in perf/, not timed in tests.
-settings.register_profile("medhelm", deadline=None)
-settings.load_profile("medhelm")
+settings.register_profile("whole", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=20)
 
 # rouge-score imports absl, whose handler would keep the captured stderr of the test that imports it
 # first, and close it when Hydra sets up logging in a later one.
 absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__  # type: ignore[attr-defined]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw fewer examples in the quick part."""
+    settings.load_profile("quick" if "not slow" in config.option.markexpr else "whole")
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -415,7 +415,7 @@ def test_faults_and_gaps_in_pages_are_found(copy: Path) -> None:
     (copy / "docs" / "tuning.md").write_text("# Tuning\n")
     found = "\n".join(p for check in check_docs.CHECKS for p in check())
     assert [said for said in (*FAULTS.values(), *REPLACED.values()) if said not in found] == []
-    assert "docs/index.md: docs/tuning.md is not linked" in found
+    assert "docs/tuning.md is not linked" in found
 
 
 @pytest.mark.slow
@@ -465,4 +465,4 @@ def test_the_table_of_small_models_is_what_is_stored(
     assert script.main() == 0
     monkeypatch.setattr(script, "STORED", changed)
     assert script.main() == 1
-    assert "README.md is out of date" in capsys.readouterr().out
+    assert "README.md is out" in capsys.readouterr().out

@@ -67,7 +67,7 @@ def test_a_link_to_nothing_and_a_page_without_a_place_end_the_build(tmp_path: Pa
         docs_site.write_pages(pages, tmp_path / "pages", "")
     assert docs_site.navigation(pages)[1:] == [{"Start": ["a.md"]}]
     pages[DOCS / "lost.md"] = docs_site.Page("lost.md", "# Lost\n")
-    with pytest.raises(SystemExit, match=r"docs/index\.md does not link lost\.md"):
+    with pytest.raises(SystemExit, match=r"docs/index\.md .*lost\.md"):
         docs_site.navigation(pages)
 
 

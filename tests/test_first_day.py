@@ -190,12 +190,12 @@ def a_typo_is_answered_in_one_line_with_the_right_name(shell: Shell) -> None:
 
 def an_unparsed_answer_is_seen_with_its_prompt_and_its_thoughts(shell: Shell) -> None:
     said = shell.look("medhelm show headqa openai/ward-a --outcome unparsed")
-    assert "1 of 8 answers fit" in said and said.count("===") == 1
+    assert "1 of 8 answers" in said and said.count("===") == 1
     parts = [f"[{p}]" for p in ("prompt, user", "references", "thoughts", "reply", "read")]
     places = [said.index(part) for part in (*parts, "[score]")]
     assert places == sorted(places)
-    assert "[thoughts] Counting does not help here." in said
-    assert "[reply] I would rather not say." in said and "[read] nothing" in said
+    assert "[thoughts] Counting does not" in said
+    assert "[reply] I would rather" in said and "[read] nothing" in said
     assert "pure water" in said.partition("[prompt, user]")[2].partition("[references]")[0]
     assert "exact_match 0 (unparsed)" in said
     assert "1 shown" in shell.look("medhelm show headqa openai/ward-a --score 0 --limit 1")

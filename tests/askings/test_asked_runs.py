@@ -76,6 +76,7 @@ def test_prompts_that_are_echoed_count_once_more_with_each_option(tmp_path: Path
         assert server.requests == 0
 
 
+@pytest.mark.slow
 def test_a_schema_is_sent_where_the_endpoint_takes_one(tmp_path: Path) -> None:
     write_quiz(tmp_path, 2)
     with serve_in_thread(answer=by_form) as server:
@@ -135,8 +136,12 @@ def test_mistakes_are_told_in_one_line_before_anything_is_sent(
     ("texts", "word"),
     [
         (("instruction: Pick.", "instruction: Choose."), "prompt"),
-        (("system: Be careful.", "system: Always answer B."), "asking"),
-        (("max_output_tokens: 50", "max_output_tokens: 500"), "asking"),
+        pytest.param(
+            ("system: Be careful.", "system: Always answer B."), "asking", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            ("max_output_tokens: 50", "max_output_tokens: 500"), "asking", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_one_name_with_two_texts_is_in_no_table(

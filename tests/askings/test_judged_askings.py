@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import medhelm
 from medhelm.plugins.registry import load_registry
 from medhelm.runs.regrading import stored_run
@@ -30,6 +32,7 @@ def says(prompt: str) -> str:
     return "I weigh it.\n\nAnswer: rest and fluids"
 
 
+@pytest.mark.slow
 def test_verdicts_are_found_wherever_they_are_read(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "samples").mkdir()
     rows = [

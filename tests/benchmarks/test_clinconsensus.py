@@ -172,7 +172,7 @@ def test_a_case_with_another_number_of_criteria_needs_a_rule() -> None:
         answer_key={"threshold": "10/30"},
     )
     met = Decided(few.criteria, (True,) * 5 + (False,) * 10)
-    with pytest.raises(DataError, match="has 15 criteria, its threshold is 10 of 30"):
+    with pytest.raises(DataError, match="15 criteria.* 10 of 30"):
         RubricCoverage().of(few, met)
     scaled = Instance(
         id="i",
@@ -239,7 +239,7 @@ def test_a_finding_names_the_value_and_the_nearest(changes: dict[str, Any], said
 def test_a_misspelt_field_has_its_nearest() -> None:
     row = dict(ROWS[0])
     row["user_reqest"] = row.pop("user_request")
-    with pytest.raises(DataError, match="unknown key 'user_reqest'; did you mean 'user_request'"):
+    with pytest.raises(DataError, match="'user_reqest'.* 'user_request'"):
         to_instance(row)
     first, *others = ROWS[0]["rubrics"]
     wrong = {"criterion_id": "r01", "criterium": first["criterion"], "criterion": "x"}
@@ -410,7 +410,7 @@ def test_no_id_is_that_of_another_criterion_in_stored_verdicts() -> None:
     ordered = [c | {"criterion_id": f"c{n:02}"} for n, c in enumerate(ROWS[0]["rubrics"], 1)]
     found = to_instance(changed(rubrics=ordered))
     assert [c.name for c in found.criteria] == [c["criterion_id"] for c in ordered]
-    with pytest.raises(DataError, match="criterion 1 has the id 'c30', by which"):
+    with pytest.raises(DataError, match="criterion 1 .*'c30'"):
         to_instance(changed(rubrics=ordered[::-1]))
 
 
@@ -420,6 +420,6 @@ def test_lint_finds_an_id_twice_and_refuses_a_file_of_no_case(tmp_path: Path, sh
     rows[7]["criterion_id"] = rows[3]["criterion_id"]
     path.write_text(json.dumps(changed(rubrics=rows)), encoding="utf-8")
     shown = shell("rubric", "lint", path, code=1)
-    assert "duplicate: criterion 8 has the id of criterion 4" in shown
+    assert "criterion 8" in shown and "id of criterion 4" in shown
     path.write_text("\n", encoding="utf-8")
     assert "holds no case" in shell.error("rubric", "lint", path, code=3)

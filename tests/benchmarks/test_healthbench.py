@@ -142,4 +142,4 @@ def test_verdicts_that_are_missing_bound_the_score(tmp_path: Path) -> None:
     assert scores["rubric_score_lowest"] == (pytest.approx((14 / 20 + 11 / 19 + 4) / 6), 6)
     assert scores["rubric_score_highest"] == (pytest.approx(1.0), 6)
     (note,) = [note for note in table.notes if "valid verdict" in note]
-    assert "healthbench x baseline/lead 0.880 to 1.000" in note and "in no mean" in note
+    assert "baseline/lead 0.880 to 1.000" in note and "in no mean" in note

@@ -58,7 +58,7 @@ def swapped(content: Any, old: str, new: str) -> Any:
     return content.replace(old, new) if isinstance(content, str) else content
 
 
-@pytest.mark.parametrize("name", [name for name, own in MAPPINGS.items() if "row" in own])
+@pytest.mark.parametrize("name", MAPPINGS)
 def test_a_row_becomes_its_instance_and_prompt(name: str) -> None:
     benchmark, mapping = load(name), MAPPINGS[name]
     instance = benchmark.to_instance(mapping["row"])
@@ -118,6 +118,7 @@ def test_files_of_a_published_layout(name: str, case: dict[str, Any], tmp_path: 
     assert len({own["id"] for own in found} - {""}) == len(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, own in MAPPINGS.items() if "real" in own])
 def test_the_real_files(name: str, real_instances: Callable[..., list[Instance]]) -> None:
     for split, facts in MAPPINGS[name]["real"].items():
@@ -147,6 +148,11 @@ def test_the_real_files(name: str, real_instances: Callable[..., list[Instance]]
                 assert value.items() <= counted[key].items()
             elif key in counted:
                 assert counted[key] == value, key
+
+
+def test_every_benchmark_has_a_row() -> None:
+    """All but EHRSQL, whose rows need its database and are tested beside it."""
+    assert set(NAMES) - MAPPINGS.keys() == {"ehrsql"}
 
 
 def test_no_gated_or_private_benchmark_is_missing() -> None:

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import medhelm
 from medhelm.data.dataset import open_dataset
 from medhelm.data.rubrics import criteria_of, load_rubric
@@ -47,6 +49,7 @@ def test_an_empty_answer_counts_one_and_is_shown_apart(tmp_path: Path) -> None:
     assert by_kind == {"harmful": 1.0, "harmless": 1.0}
 
 
+@pytest.mark.slow
 def test_neither_refusing_nor_answering_everything_wins(tmp_path: Path) -> None:
     """By a judge that keeps to the rubric: 3 of 5 each, 5 for who tells the twins apart."""
     decline, help_ = "I cannot help with that.", "With pleasure: this is how it is done."

@@ -1,4 +1,4 @@
-"""The closed-ended benchmarks on a hospital's own records: its columns, or those of the published file."""
+"""Files of a hospital's own records, in their own columns or those of the published file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ from medhelm.stats.aggregation import MEAN_OF_PARTS, Pooling
 from tests.cases import cases
 from tests.graded import grade
 
-from .conftest import load, prompt
+from .conftest import load
 from .written import write
 
 YES_NO = {"yes": "A", "no": "B"}
@@ -35,7 +35,6 @@ PUBLISHED: dict[str, tuple[dict[str, str], str]] = {
 """The labels with the letters of the published file, and its column of the question."""
 LABELS = {name: tuple(labels) for name, (labels, _) in PUBLISHED.items()}
 LABELS["clear"] = ("yes", "no", "uncertain")
-ASKED_BY_ROW = {"bmt_status", "clinic_referral", "cdi_qa"}
 
 
 @pytest.fixture(scope="module")
@@ -62,32 +61,6 @@ def test_the_columns_of_a_file_are_declared(name: str) -> None:
     assert all(label in benchmark.columns["label"] for label in LABELS[name])
     assert (benchmark.cluster, benchmark.answer) == ("patient", "choice")
     assert "?" not in benchmark.instruction, "the row asks, not the instruction"
-
-
-@pytest.mark.parametrize("name", LABELS)
-def test_a_file_of_the_documented_form(name: str, tmp_path: Path) -> None:
-    benchmark = load(name)
-    rows = [row(name, label, n) for n, label in enumerate(LABELS[name])]
-    instances = read(name, tmp_path, *rows)
-    assert [i.references for i in instances] == [("A",), ("B",), ("C",)][: len(rows)]
-    for number, instance in enumerate(instances):
-        assert (instance.id, instance.cluster) == (f"k{number}", "p7")
-        assert instance.context == 'He said "no",\nthen – yes.'
-        shown = prompt(benchmark, instance)
-        for part in (benchmark.instruction, instance.context, instance.question):
-            assert part and shown.count(part) == 1
-        assert "\nA. " in shown and "Reply with its letter alone" in shown
-
-
-@pytest.mark.parametrize("name", sorted(LABELS.keys() - ASKED_BY_ROW - {"clear"}))
-def test_a_row_without_a_question_is_asked_the_benchmarks_own(name: str, tmp_path: Path) -> None:
-    """The column may be missing or its cell empty; either way one question is asked."""
-    full = row(name, LABELS[name][0])
-    without = {key: cell for key, cell in full.items() if key != "question"}
-    (asked,), (absent,) = read(name, tmp_path, full), read(name, tmp_path, without)
-    assert asked.question == "Was it so?"
-    assert read(name, tmp_path, full | {"question": " "}) == [absent]
-    assert absent.question.count("?") == 1
 
 
 @pytest.mark.parametrize("name", ["cdi_qa", "clear"])

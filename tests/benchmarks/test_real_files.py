@@ -14,6 +14,7 @@ from medhelm.schema.data import Instance
 
 from .conftest import load, prompt
 
+pytestmark = pytest.mark.slow
 Read = Callable[..., list[Instance]]
 
 
@@ -130,7 +131,6 @@ def test_the_gold_of_mediqa_qa_is_seldom_the_answer_that_is_listed_first(real_da
     assert round(listed_first / len(found), 4) == 0.4267
 
 
-@pytest.mark.slow
 def test_no_note_of_mtsamples_shows_its_plan(real_instances: Read) -> None:
     benchmark = load("mtsamples")
     for instance in real_instances("mtsamples"):
@@ -144,7 +144,6 @@ def test_no_note_of_mtsamples_shows_its_plan(real_instances: Read) -> None:
     assert sum(plain(i.references[0]) in plain(i.context) for i in published) == 202
 
 
-@pytest.mark.slow
 def test_the_question_alone_tells_much_of_race_bias(real_instances: Read) -> None:
     instances = real_instances("race_bias")
     assert max(int(i.id) for i in instances) == 181

@@ -28,6 +28,7 @@ def test_truthfulqa_health_orders_by_the_question() -> None:
     assert set(golds) == {"A", "B"} and min(golds.values()) >= 10
 
 
+@pytest.mark.slow
 def test_no_constant_gains_in_med_halt(tmp_path: Path) -> None:
     """Half of what counts is right for the last option throughout, and its number tells nothing."""
     names = ("Ulna", "Radius", "Tibia", "Fibula")

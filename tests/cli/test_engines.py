@@ -68,7 +68,7 @@ def test_jobs_of_slurm_give_one_run_and_their_files_hold_no_text_and_no_key(
     write_quiz(tmp_path, 60, context="Canary of the case {i}.")
     env = slurm.install(tmp_path / "slurm") | {"OPENAI_API_KEY": SECRET}
     done = medhelm_forked(*arguments(tmp_path, server.base_url, workers="slurm:2"), env=env)
-    assert "2 workers on SLURM share limits and budget" in done.stderr
+    assert "2 workers on SLURM" in done.stderr
     assert server.requests == 60 and record_of(tmp_path).state == "complete"
     jobs = tmp_path / "results" / "jobs"
     assert [*jobs.glob("slurm/*.sh")], "submitit's own files lie in the results folder"
@@ -179,10 +179,7 @@ def test_a_worker_that_does_not_see_the_results_has_a_copy_and_what_it_answers_c
 
         parted = ("workers=ray:2",)  # one on the head, and one that does not see the folder
         refused = ask("results", *parted, code=4)
-        assert (
-            "the texts of essay are gated: name a results_dir that all workers share"
-            in refused.stderr
-        )
+        assert "texts of essay are gated" in refused.stderr and "results_dir" in refused.stderr
         done = ask("results", *parted, "privacy.gated=[local,contracted,external]")
         assert "12 of 12 answered" in done.stderr, (
             "whom judges' gaps were left to counts none again"
@@ -271,8 +268,8 @@ def test_what_was_logged_is_not_asked_again_after_a_kill(
             assert process.returncode == 130, said
             assert record_of(tmp_path).results[0].counted == server.requests, "nothing was lost"
         elif what != "command":
-            assert process.returncode == 4 and "the limits that all workers share are lost" in said
-        assert what == "command" or "To go on where it stopped: medhelm run" in said
+            assert process.returncode == 4 and "workers share are lost" in said
+        assert what == "command" or "where it stopped: medhelm" in said
         time.sleep(15)
         asked = server.requests
         time.sleep(2)
@@ -353,10 +350,10 @@ def test_what_ray_cannot_place_is_said_in_one_line(tmp_path: Path, nodes: Any) -
     ):
         done = medhelm_forked(*argv, env=env, code=code)
         said[name] = done.stderr
-    assert "Ray has room for 1 of 2 server(s) with 1 GPU(s)" in said["room"]
+    assert "1 of 2 server(s)" in said["room"] and "1 GPU(s)" in said["room"]
     assert "serve needs {host}" in said["host"]
-    assert "servers=ray is for one process that asks" in said["two"]
-    assert "no node has room for a worker" in said["worker"] and "1 GPU" in said["worker"]
+    assert "servers=ray is for" in said["two"]
+    assert "room for a worker" in said["worker"] and "1 GPU" in said["worker"]
     assert "CUDA out of memory: key is" in said["start"] and "s3cret" not in said["start"]
     assert not started(tmp_path)
 
@@ -372,7 +369,7 @@ def test_what_a_node_lacks_is_named_with_it_and_the_data_folder_is_the_commands(
     env |= {"MEDHELM_DATA_DIR": str(tmp_path / "data")}
     done = medhelm_forked(*argv, "model.api_key_env=WARD_KEY", env=env, code=6)
     assert f"on {os.uname().nodename}: " in done.stderr and "WARD_KEY" in done.stderr
-    assert "environment of its node's `ray start`" in done.stderr
+    assert "its node's `ray start`" in done.stderr
     assert "(so 2 workers)" in done.stderr and "s3cret" not in done.stderr
     keys = tmp_path / "keys.env"
     keys.write_text("WARD_KEY=s3cret\n")

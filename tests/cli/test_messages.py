@@ -105,7 +105,7 @@ def test_declared_columns_of_another_delimiter_are_named_and_no_other_cell(tmp_p
     path.write_text("Jane Doe;1;yes\nJohn Doe;2;no\n")
     with pytest.raises(DataError) as caught:
         list(open_dataset(benchmark, "full", root=tmp_path).instances())
-    assert "Jane" not in str(caught.value) and "none of them and 3 others" in str(caught.value)
+    assert "Jane" not in str(caught.value) and "them and 3 others" in str(caught.value)
 
 
 def test_a_table_of_one_column_is_read(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_jury_without_a_rubric_is_told_from_one_of_an_unknown_name() -> None:
     import dataclasses
 
     benchmark = dataclasses.replace(load_registry().benchmark("mtsamples"), rubric="")
-    with pytest.raises(PluginError, match="names no rubric: set rubric=NAME, one of"):
+    with pytest.raises(PluginError, match="rubric=NAME, one of"):
         load_rubric(benchmark)
 
 

@@ -66,9 +66,7 @@ def test_several_options_in_a_config_file_are_refused(
     )
     typed = names[group].strip("[]").replace(" ", "")
     base = tuple(b for b in BASE if not b.startswith(group))
-    with pytest.raises(
-        UsageError, match=f"both.yaml chooses .* one {group}; .* write {group}={typed} on"
-    ):
+    with pytest.raises(UsageError, match=f"both.yaml .*{group}.*{group}={typed}"):
         jobs_of(registry, "experiment=both", "--config-dir", str(tmp_path), base=base)
 
 

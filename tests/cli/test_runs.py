@@ -84,6 +84,7 @@ def test_what_leads_out_of_the_folder_is_not_archived(
     assert (tmp_path / "outside").is_file()
 
 
+@pytest.mark.slow
 def test_the_list_says_what_sets_runs_of_one_cell_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:

@@ -65,8 +65,8 @@ def test_workers_give_what_one_process_gives(tmp_path: Path, server: FaultServer
     assert tables[0].split("Columns")[0].replace(" ", "") == tables[1].split("Columns")[0].replace(
         " ", ""
     )
-    assert "3 workers on this machine share limits and budget" in many.stderr
-    assert "120 of 120 answered (120 now" in many.stderr
+    assert "3 workers on this" in many.stderr
+    assert "120 of 120 answered" in many.stderr
     medhelm(*argv)
     assert server.requests == 240, "a finished run starts no worker"
 
@@ -78,7 +78,7 @@ def test_workers_may_be_named_by_a_config_file(tmp_path: Path, server: FaultServ
     (own / "two.yaml").write_text("# @package _global_\nworkers: local:2\n")
     words = arguments(tmp_path, server.base_url)
     done = medhelm_forked(*words, "experiment=two", "--config-dir", str(own.parent))
-    assert "2 workers on this machine" in done.stderr
+    assert "2 workers on this" in done.stderr
     assert server.requests == 30 and record_of(tmp_path).state == "complete"
 
 
@@ -138,7 +138,7 @@ def test_ctrl_c_waits_for_what_is_in_flight_and_grades(tmp_path: Path, server: F
     process.send(signal.SIGINT)
     out, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert not workers_of_group(process.pid) and "To go on where it stopped: medhelm run" in said
+    assert not workers_of_group(process.pid) and "where it stopped: medhelm" in said
     record = record_of(tmp_path)
     assert record.state == "partial" and record.results[0].counted == server.requests
     assert "quiz / exact_match" in out
@@ -154,7 +154,7 @@ def test_a_cap_holds_for_all_workers_together(tmp_path: Path, server: FaultServe
     process = begun(tmp_path, server, **prices)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 7, said
-    assert "the cap of 0.08 USD is reached" in said
+    assert "cap of 0.08 USD" in said
     (party,) = record_of(tmp_path).parties
     usd = ((party.usage.input_tokens or 0) + (party.usage.output_tokens or 0)) / 100_000
     assert 0.04 < usd <= 0.08
@@ -180,8 +180,8 @@ def test_a_worker_that_fails_without_a_word_fails_the_command(
     )
     argv = arguments(tmp_path, server.base_url, workers="local:2", plugins=f"[{plugin}]")
     done = medhelm_forked(*argv, code=9)
-    assert "worker 1/2 failed (exit code 9): see " in done.stderr
-    assert "the same command goes on" in done.stderr
+    assert "worker 1/2" in done.stderr and "exit code 9" in done.stderr
+    assert "same command goes on" in done.stderr
     record = record_of(tmp_path)
     assert record.state == "partial" and record.results[0].counted == 10
 
@@ -207,7 +207,7 @@ def test_other_data_on_a_worker_are_refused(tmp_path: Path, server: FaultServer)
     argv = arguments(tmp_path, server.base_url, shard="0/2")
     done = medhelm(*argv, env={POOL: str(path)}, code=3)
     assert server.requests == 0
-    assert f"the data on {os.uname().nodename} are not those of the command" in done.stderr
+    assert f"data on {os.uname().nodename}" in done.stderr
 
 
 def test_jobs_of_an_array_share_limits_and_caps(tmp_path: Path, server: FaultServer) -> None:
@@ -218,7 +218,7 @@ def test_jobs_of_an_array_share_limits_and_caps(tmp_path: Path, server: FaultSer
     argv = arguments(tmp_path, server.base_url, shard="auto", **price)
     done = medhelm(*argv, env=own)
     assert server.requests == 20
-    assert "limits and budget hold for all 2 jobs of this array together" in done.stderr
+    assert "2 jobs of this" in done.stderr
     (path,) = (tmp_path / "results" / "jobs").glob("slurm-77-*.json")
     pool = json.loads(path.read_bytes())
     assert pool["cap_usd"] == 1000 and 0 < pool["taken_usd"] < 1

@@ -118,6 +118,7 @@ def answer_f1(a: Labels, b: Labels, model: str, case: int) -> float | None:
 INVALID = [("org/Alpha-1", *place) for place in ((0, 0), (0, 1), (1, 2), (2, 3))]
 
 
+@pytest.mark.slow
 def test_figures_are_those_of_scikit_learn(shell: Shell, files: list[str]) -> None:
     rows = rows_of(shell, "fidelity", *files)
     found = {(r["reference"], r["grader"], r["model"]): r for r in rows if r["level"] != "mean"}

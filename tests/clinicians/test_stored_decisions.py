@@ -127,8 +127,8 @@ def judged(results: Path, model: str, number: int) -> list[bool | None]:
 def test_a_sheet_goes_out_and_comes_in(shell: Shell, results: Path, tmp_path: Path) -> None:
     asked = "agreement criteria ward --template sheet.csv --sample 10 --set seed=4"
     out = shell(*asked.split())
-    assert "40 rows to rate, of 10 units" in out
-    assert f"agreement criteria ward --results-dir {results} RATER.csv" in out
+    assert "40 rows" in out and "10 units" in out
+    assert f"{results} RATER.csv" in out
     sheet = tmp_path / "sheet.csv"
     kept = tmp_path / "sheet.key.json"
     assert {path.stat().st_mode & 0o777 for path in (sheet, kept)} == {0o600}
@@ -214,7 +214,7 @@ def test_experts_with_ids_of_their_own_are_read_by_the_file_of_cases(
     (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, cases)))
     call = ("fidelity", "--stored", "ward", "--experts", "a=a.jsonl", "--model", MODELS[0])
     error = shell.error(*call, code=3)
-    assert "its case has no criterion 'r01', it has c0 to c3; write the text" in error
+    assert "'r01'" in error and "c0 to c3" in error
     assert "--cases FILE" in error
     row, _ = shell.json(*call, "--cases", "cases.jsonl", "--table", "fidelity")["rows"]
     assert (row["decisions"], row["answers"], row["invalid"]) == (24, 6, 6)

@@ -111,19 +111,30 @@ def test_a_changed_folder_is_told_and_never_deleted(server: Server, tmp_path: Pa
     status(pinned, tmp_path)
     own = tmp_path / "bench" / "in" / "my own note.txt"
     own.write_text("kept")
-    with pytest.raises(DataError, match=r"move the folder away and run `medhelm data fetch bench"):
+    with pytest.raises(DataError, match="away .*data fetch bench"):
         open_dataset(pinned, "full", root=tmp_path)
-    with pytest.raises(DataError, match="is not as it was published; move it away and run"):
+    with pytest.raises(DataError, match="was published; move it"):
         status(pinned, tmp_path)
     assert own.read_text() == "kept"
+
+
+def encrypted() -> bytes:
+    """Return an archive whose members say that they are encrypted."""
+    content = bytearray(packed(FILES))
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = -1
+        while (start := content.find(mark, start + 1)) >= 0:
+            content[start + place] |= 1
+    return bytes(content)
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (packed(FILES | {"B.txt": "moved"}), "the source has changed, nothing was stored"),
-        (packed(FILES, folder="elsewhere"), "in.zip holds no file of the folder notes/in"),
-        (b"<html>", "in.zip is not a whole zip archive (BadZipFile)"),
+        (packed(FILES | {"B.txt": "moved"}), "the source has changed"),
+        (packed(FILES, folder="elsewhere"), "no file of the folder notes/in"),
+        (b"<html>", "in.zip is not a whole"),
+        (encrypted(), "in.zip is encrypted"),
     ],
 )
 def test_a_wrong_archive_leaves_nothing(
@@ -153,24 +164,8 @@ def test_the_texts_of_a_folder_are_rows(tmp_path: Path) -> None:
     rows = list(open_dataset(plain, "full", root=tmp_path).rows())
     assert rows == [{"name": "a", "text": "one"}, {"name": "b", "text": "two\n"}]
     (folder / "b.txt").write_bytes(b"na\xefve")
-    with pytest.raises(DataError, match=r"bench: b\.txt: not UTF-8 at byte 2"):
+    with pytest.raises(DataError, match=r"bench: b\.txt: .*byte 2"):
         list(open_dataset(plain, "full", root=tmp_path).rows())
-
-
-def encrypted() -> bytes:
-    """Return an archive whose members say that they are encrypted."""
-    content = bytearray(packed(FILES))
-    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        start = -1
-        while (start := content.find(mark, start + 1)) >= 0:
-            content[start + place] |= 1
-    return bytes(content)
-
-
-def test_an_encrypted_archive_is_named(server: Server, tmp_path: Path) -> None:
-    server.content = encrypted()
-    with pytest.raises(DataError, match=r"^bench: in\.zip is encrypted"):
-        status(notes(server.url), tmp_path)
 
 
 @pytest.mark.parametrize("is_link", [True, False])
@@ -181,9 +176,7 @@ def test_a_member_that_leads_out_is_named(server: Server, tmp_path: Path, is_lin
         member.external_attr = (stat.S_IFLNK if is_link else stat.S_IFREG) << 16
         archive.writestr(member, "/etc/passwd")
     server.content = buffer.getvalue()
-    with pytest.raises(
-        DataError, match=r"^bench: in\.zip holds '.*', which leads out of its folder"
-    ):
+    with pytest.raises(DataError, match=r"^bench: in\.zip .*out of its folder"):
         status(notes(server.url), tmp_path)
     assert os.listdir(tmp_path / "bench") == []
 
@@ -191,7 +184,7 @@ def test_a_member_that_leads_out_is_named(server: Server, tmp_path: Path, is_lin
 def test_a_small_archive_of_much_is_not_unpacked(server: Server, tmp_path: Path) -> None:
     server.content = packed({"bomb.txt": "0" * (300 << 20)})
     assert len(server.content) < 1 << 20
-    with pytest.raises(DataError, match=r"holds 314,572,800 bytes, more than the 268,435,456"):
+    with pytest.raises(DataError, match="314,572,800 .*268,435,456"):
         status(notes(server.url), tmp_path)
     assert os.listdir(tmp_path / "bench") == [], "something was unpacked and left"
 
@@ -200,7 +193,7 @@ def test_a_member_that_is_longer_than_it_says_gives_no_more(tmp_path: Path) -> N
     content = packed({"bomb.txt": "0" * 100_000})
     lying = content.replace((100_000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
     (tmp_path / "in.zip").write_bytes(lying)
-    with pytest.raises(DataError, match="not a whole zip archive"):
+    with pytest.raises(DataError, match="whole zip archive"):
         unpack_folder(tmp_path / "in.zip", "notes/in", tmp_path / "in", 1000)
     assert sum(f.stat().st_size for f in (tmp_path / "in").iterdir()) <= 1000
 

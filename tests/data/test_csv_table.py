@@ -28,7 +28,7 @@ def test_a_quotation_mark_inside_a_cell_is_text_where_it_is_said(tmp_path: Path)
     path.write_text('id\ttext\n1\t"He said" no\n')
     (row,) = read_table(path, ("text",), "\t", is_strict=False)
     assert row == (1, {"id": "1", "text": "He said no"})
-    with pytest.raises(DataError, match=r"t.tsv, row 1: not CSV"):
+    with pytest.raises(DataError, match="t.tsv, row 1: not"):
         list(read_table(path, ("text",), "\t"))
 
 

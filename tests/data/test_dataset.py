@@ -166,7 +166,7 @@ def test_columns_that_a_spreadsheet_left_behind_hold_nothing(tmp_path: Path) -> 
     path.write_text("case,rating,,\nA,9,, \n")
     assert [row for _, row in read_csv(path)] == [{"case": "A", "rating": "9", "": " "}]
     path.write_text("case,rating,,\nA,9,,8\n")
-    with pytest.raises(DataError, match="row 1: a cell in a column without a name"):
+    with pytest.raises(DataError, match="row 1: .*without a name"):
         list(read_csv(path))
     path.write_text(",case\n0,A\n")  # an index, as many upstream files have one
     assert [row for _, row in read_csv(path)] == [{"": "0", "case": "A"}]
@@ -185,7 +185,7 @@ def test_an_empty_file_has_no_instance(tmp_path: Path) -> None:
     for name in ("a.csv", "a.jsonl"):
         put(tmp_path, name, "")
         instances = open_dataset(benchmark(name), "full", root=tmp_path).instances
-        assert "split 'test' has no instance" in failure(partial(next, instances()))
+        assert "split 'test' has no" in failure(partial(next, instances()))
 
 
 # Instances ---------------------------------------------------------------------------------
@@ -382,7 +382,7 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     open_dataset(by_hand, "full", root=tmp_path)
     path.write_text("context\nother\n")
     told = failure(lambda: open_dataset(by_hand, "full", root=tmp_path))
-    assert "put the right file there" in told, "an unpinned file is held to its record"
+    assert "put the right file" in told, "an unpinned file is held to its record"
     wrong = hashlib.sha256(path.read_bytes()).hexdigest()
     told = failure(lambda: open_dataset(pinned, "full", root=tmp_path))
     assert f"sha256 {wrong[:12]}..., expected {right[:12]}..." in told
@@ -408,9 +408,9 @@ def test_splits_by_file_name(tmp_path: Path) -> None:
 
     assert contexts(None) == ["test-00000.jsonl", "test-00001.jsonl"]
     assert contexts("dev") == ["dev.jsonl"]
-    with pytest.raises(PluginError, match="no file of split 'train'"):
+    with pytest.raises(PluginError, match="of split 'train'"):
         contexts("train")
-    with pytest.raises(UnknownName, match="unknown split 'tset'; did you mean 'test'"):
+    with pytest.raises(UnknownName, match="'tset'.* 'test'"):
         contexts("tset")
 
 

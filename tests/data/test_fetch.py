@@ -267,7 +267,7 @@ def test_a_file_brought_by_hand_is_recorded(tmp_path: Path) -> None:
 
 
 def test_only_web_addresses(tmp_path: Path) -> None:
-    with pytest.raises(PluginError, match="not an http or https address"):
+    with pytest.raises(PluginError, match="http or https"):
         get(bench("file:///etc/passwd"), tmp_path)
 
 
@@ -278,7 +278,7 @@ def test_a_full_disk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyP
     with monkeypatch.context() as patch:
         patch.setattr("medhelm.data.fetch.os.fsync", full)
         told = failure(bench(server.url), tmp_path)
-    assert "cannot be written (No space left on device)" in told
+    assert "No space left" in told
     assert names(tmp_path) == ["file.csv.part"]
     assert get(bench(server.url), tmp_path) == "ok"
 
@@ -327,7 +327,7 @@ def test_an_endless_answer_is_cut_at_the_bound(
     monkeypatch.setattr(server, "answer", endless)
     source = SourceFile(name="file.csv", url=server.url, max_bytes=1 << 20)
     bounded = replace(bench(server.url), dataset=FileDataset(files=(source,)))
-    assert "is longer than the 1,048,576 bytes expected" in failure(bounded, tmp_path)
+    assert "the 1,048,576 bytes" in failure(bounded, tmp_path)
     assert sent < 20 << 20 and names(tmp_path) == []
 
 
@@ -352,4 +352,4 @@ def test_what_may_not_come_is_refused_by_its_headers(
 def test_a_redirect_leaves_the_web_never(server: Server, tmp_path: Path, target: str) -> None:
     server.plan = [(302, {"Location": target})] * ATTEMPTS
     told = failure(bench(server.url), tmp_path)
-    assert "redirects to a ftp address" in told or "answers http 302" in told
+    assert "to a ftp address" in told or "answers http 302" in told

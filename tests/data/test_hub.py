@@ -85,7 +85,7 @@ def test_configuration_and_split_choose_the_rows_whose_cells_stay_texts(
     root = tmp_path / "data"
     english = benchmark(HubDataset(str(folder), revision=OLD, config="en", splits=("test", "dev")))
     assert not is_data_present(english, root)
-    with pytest.raises(DataError, match="test.parquet is missing; run `medhelm data fetch bench"):
+    with pytest.raises(DataError, match="test.parquet .*medhelm data fetch bench"):
         open_dataset(english, "full", root=root)
     assert [s.status for s in fetch(english, root)] == ["unpinned", "unpinned"]
     assert is_data_present(english, root)
@@ -116,7 +116,7 @@ def test_a_changed_file_is_refused_and_a_damaged_cache_replaced(
     assert cached.is_relative_to(tmp_path / "cache")
     cached.write_bytes(cached.read_bytes().replace(b"n/a", b"n/b"))
     assert [s.status for s in verify(own, root)] == ["mismatch"]
-    with pytest.raises(DataError, match="are not those that were fetched; run `medhelm data fe"):
+    with pytest.raises(DataError, match="that were fetched; .*medhelm data fe"):
         open_dataset(own, "full", root=root)
     assert [s.status for s in fetch(own, root)] == ["unpinned"]
     assert read(own, root) == [("007", "n/a")]
@@ -124,7 +124,7 @@ def test_a_changed_file_is_refused_and_a_damaged_cache_replaced(
     cached.unlink()
     assert not is_data_present(own, root)
     put(folder / "en" / "test.csv", "id,text\n007,another text\n")
-    with pytest.raises(DataError, match="have changed; delete .*test.parquet.hub to accept it"):
+    with pytest.raises(DataError, match="delete .*test.parquet.hub"):
         fetch(own, root)
     before.unlink()
     fetch(own, root)
@@ -250,8 +250,8 @@ def test_another_revision_in_the_cache_is_not_taken_for_the_one_asked_for(tmp_pa
         assert "unpinned" in process(tmp_path, hub, *fetching)
     put(plugin, plugin.read_text().replace(OLD, NEW))
     said = process(tmp_path, hub, *fetching, code=3, HF_HUB_OFFLINE="1")
-    assert f"{REPO} at {NEW}, split test is not in the cache and the hub was not reached" in said
-    assert "without network put test.parquet into" in said
+    assert f"{REPO} at {NEW}, split" in said and "was not reached" in said
+    assert "put test.parquet into" in said
 
 
 def test_a_folder_of_the_repositorys_name_is_not_taken_for_it(tmp_path: Path) -> None:
@@ -262,4 +262,4 @@ def test_a_folder_of_the_repositorys_name_is_not_taken_for_it(tmp_path: Path) ->
     with serving({}) as hub:
         argv = ("-m", "medhelm", "data", "fetch", "wards", "--plugin", str(plugin))
         said = process(tmp_path, hub, *argv, code=3, HF_HUB_OFFLINE="1")
-        assert "is not in the cache and the hub was not reached" in said
+        assert "was not reached" in said

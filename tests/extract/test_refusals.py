@@ -58,4 +58,4 @@ def test_a_note_counts_them(tmp_path: Path) -> None:
     table = results.typed("benchmarks")
     assert [r["refused_in_words"] for r in table.rows] == [4]
     (note,) = [n for n in table.notes if "refusals" in n]
-    assert "headqa x ward/a 4 of 8" in note
+    assert "ward/a 4 of 8" in note

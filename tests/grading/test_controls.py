@@ -127,7 +127,7 @@ def test_many_easy_controls_hide_no_errors_on_the_others(told: int, said: str) -
 def test_judges_without_a_valid_verdict_on_controls_rank_nobody() -> None:
     judged = [Controlled(f"c{n}", "empty", "---", (None,) * 3) for n in range(10)]
     record: Any = SimpleNamespace(controls=[*count_controls("jury", "j", judged)])
-    assert "none of 30 verdicts that should be no is valid" in failure([record], "jury")
+    assert "none of 30" in failure([record], "jury")
 
 
 def test_a_person_beside_a_model_voids_no_control() -> None:

@@ -49,7 +49,7 @@ def test_scores_of_parts_make_the_mean_of_the_parts_means() -> None:
 def test_an_instance_of_no_part_is_named_and_a_users_mistake_passes_through() -> None:
     score = grade(gives(Score(value=1.0)), INSTANCE, said())
     assert in_parts(score, "mean", INSTANCE, ()) == score
-    with pytest.raises(DataError, match="'case-7' has no part .*: a, b"):
+    with pytest.raises(DataError, match="'case-7' .*: a, b"):
         in_parts(score, "mean_of_parts", INSTANCE, ("a", "b"))
 
     def fail() -> Score:
@@ -62,7 +62,7 @@ def test_an_instance_of_no_part_is_named_and_a_users_mistake_passes_through() ->
 def test_an_uninformative_gold_gives_no_value() -> None:
     told = Score(value=None, outcome="uninformative", reason="the gold gives no row")
     assert grade(gives(told), INSTANCE, said()) == told
-    with pytest.raises(PluginError, match="gave a value for the outcome 'uninformative'"):
+    with pytest.raises(PluginError, match="outcome 'uninformative'"):
         grade(gives(Score(value=1.0, outcome="uninformative")), INSTANCE, said())
 
 
@@ -127,7 +127,7 @@ def test_statistics_pass_through_and_are_required_where_the_run_is_no_mean() -> 
     counts = {"fn": 1, "tp": 1, "fp": 1}
     pooled = gives(Score(value=0.5, sums=counts), aggregation=aggregation("micro_f1"))
     assert grade(pooled, INSTANCE, said()).sums == counts
-    with pytest.raises(PluginError, match="without the sum 'tp'; its sums are: tp, fp, fn"):
+    with pytest.raises(PluginError, match="'tp'.*: tp, fp, fn"):
         grade(gives(Score(value=0.5), aggregation=aggregation("micro_f1")), INSTANCE, said())
     with pytest.raises(PluginError, match="without the sum 'tp'"):
         grade(pooled, INSTANCE, said(""))  # the default floor_score knows no counts
@@ -154,12 +154,12 @@ def test_every_label_has_all_its_sums(sums: dict[str, float]) -> None:
     whole = {"tp/a": 1, "fp/a": 0, "fn/a": 0, "tp/b": 0, "fp/b": 0, "fn/b": 2}
     macro = {"aggregation": aggregation("macro_f1")}
     assert grade(gives(Score(value=0.5, sums=whole), **macro), INSTANCE, said()).sums == whole
-    with pytest.raises(PluginError, match="gave a score without .* tp/\\*, fp/\\*, fn/\\*"):
+    with pytest.raises(PluginError, match=r"without .*tp/\*, fp/\*, fn/\*"):
         grade(gives(Score(value=0.5, sums=sums), **macro), INSTANCE, said())
 
 
 def test_a_mean_takes_no_sums() -> None:
-    with pytest.raises(PluginError, match="gave the sum 'sum', its sums are: none, since it is"):
+    with pytest.raises(PluginError, match="'sum', its sums .*none"):
         grade(gives(Score(value=0.5, sums={"sum": 1.0, "count": 2.0})), INSTANCE, said())
 
 

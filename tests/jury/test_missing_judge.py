@@ -56,15 +56,15 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def test_a_judge_that_answers_404_is_named_and_the_run_is_complete(world: World) -> None:
     done = world.run("a", "b", "gone")
-    assert "judge j/gone is missing on 12 of 12 answers" in done.stderr
-    assert "http 404" in done.stderr and "the quorum is met without it" in done.stderr
+    assert "j/gone" in done.stderr and "12 of 12" in done.stderr
+    assert "http 404" in done.stderr and "is met without it" in done.stderr
     record = world.record()
     assert record.state == "complete" and record.provenance["not_judged"] == "12"
     assert record.results[0].value == 4.0 and record.results[0].outcomes == {"scored": 12}
     assert [j.ends for j in record.graders] == [{"scored": 12}] * 2 + [{"not asked": 12}]
     results = ("--results-dir", str(world.folder / "results"))
     table = medhelm("tables", "--table", "jury", *results).stdout
-    assert "judge j/gone is missing on some answers (12 not asked)" in " ".join(table.split())
+    assert "(12 not asked)" in " ".join(table.split())
     assert "judges" in _flags(world)
     world.gone.answer = lambda _: VERDICT  # the maker brings it back
     before = world.there.requests
@@ -103,11 +103,11 @@ def test_a_judge_without_any_valid_verdict_is_named(world: World, reply: str) ->
         for _ in range(2):  # the second time nothing is asked
             # where the quorum is not met no answer has a value
             done = world.run(*judges, code=0 if is_met == "met" else 6)
-            assert "j/gone has no valid verdict on 12 of 12 answers" in done.stderr
+            assert all(word in done.stderr for word in ("j/gone", "no valid verdict", "12 of 12"))
             assert ("not one JSON object" if reply else "reply is empty") in done.stderr
             log = Path(done.stderr.partition("its replies are in ")[2].partition(";")[0])
             assert "unreadable" in log.read_text()
-            assert f"; the quorum is {is_met} without it. Its replies are kept" in done.stderr
+            assert f"quorum is {is_met} without" in done.stderr
         assert "judges" in _flags(world).split()
         shutil.rmtree(world.folder / "results")
 
@@ -127,7 +127,7 @@ def test_every_status_is_given_with_a_reason(
     world.gone.answer = lambda _: Reply(status=status, body=body)
     done = world.run("a", "b", "gone")
     assert reason in done.stderr
-    assert "the quorum is met without it. The same command asks it" in done.stderr
+    assert "is met without it" in done.stderr
     assert reason in world.run("a", "gone", code=6).stderr
 
 
@@ -141,13 +141,13 @@ def _flags(world: World) -> str:
 
 def test_below_the_quorum_the_command_fails_and_the_run_is_not_complete(world: World) -> None:
     done = world.run("a", "gone-1", "gone-2", code=6)
-    assert "knows no model" in done.stderr and "To go on where it stopped" in done.stderr
+    assert "knows no model" in done.stderr and "where it stopped" in done.stderr
     record = world.record()
     assert record.state == "partial" and record.results[0].outcomes == {"unscored": 12}
     assert "j/gone-1" in done.stderr and "j/gone-2" in done.stderr
     results = ("--results-dir", str(world.folder / "results"))
     table = " ".join(medhelm("tables", "--table", "jury", *results).stdout.split())
-    assert "12 of 12 answers have fewer verdicts than the quorum: no score" in table
+    assert "12 of 12" in table and "than the quorum" in table
 
 
 def test_reasons_are_asked_for_and_stored_unless_a_setting_says_no(world: World) -> None:

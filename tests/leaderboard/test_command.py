@@ -67,7 +67,7 @@ def test_diff_of_the_same_build_is_empty(two: tuple[Path, Path], shell: Shell) -
     assert not table.rows and "Nothing has changed" in table.notes[0]
     shown = shell("leaderboard", "diff", *two, "--format", "csv")
     assert shown.startswith("change,scoring,benchmark,model")
-    assert "is not a built site" in shell.error("leaderboard", "diff", two[0], two[0].parent)
+    assert "not a built site" in shell.error("leaderboard", "diff", two[0], two[0].parent)
 
 
 def test_diff_tells_of_other_settings_and_other_instances(
@@ -77,8 +77,8 @@ def test_diff_tells_of_other_settings_and_other_instances(
     wanted = Wanted(results_dir=two[0].with_name("results-old"))
     build_site(wanted, tmp_path / "other", load_registry(), wider)
     table = diff(two[0], tmp_path / "other")
-    assert not table.rows and "No score, rank or version has changed" in table.notes[0]
-    assert "Intervals differ where scores do not" in table.notes[1]
+    assert not table.rows and "No score, rank" in table.notes[0]
+    assert "Intervals differ" in table.notes[1]
     write_run(tmp_path / "more", "x", "a", items([1.0, 0.0]))
     write_run(tmp_path / "more", "x", "b", items([1.0, 1.0, 0.0, 0.0]))
     write_run(tmp_path / "fewer", "x", "a", items([1.0, 0.0, 1.0, 0.0]))
@@ -179,7 +179,7 @@ def test_a_port_in_use_and_a_folder_without_a_site(site: Path, tmp_path: Path) -
             open_server(site, taken.getsockname()[1])
     with pytest.raises(UsageError, match="cannot be used"):
         open_server(site, 99_999)
-    with pytest.raises(UsageError, match="is not a built site"):
+    with pytest.raises(UsageError, match="not a built site"):
         open_server(tmp_path, 0)
 
 
@@ -223,7 +223,7 @@ def test_a_site_has_a_title_a_logo_and_models_by_pattern(tmp_path: Path, shell: 
     site = ("leaderboard", "build", "--results-dir", results, "--draws", "10", "--out", out)
     site += ("--model", "ward/*")
     named = ("--title", "Our wards", "--logo", tmp_path / "own.svg")
-    assert "2 models x 1 benchmarks" in shell(*site, *named)
+    assert "2 models x 1" in shell(*site, *named)
     assert (out / "app" / "logo.svg").read_text() == LOGO
     page = (out / "data" / "site.js").read_text()
     assert '"logo":"app/logo.svg"' in page and "Our wards" in page

@@ -364,7 +364,7 @@ def test_a_table_that_the_site_has_is_not_replaced(results: Path, tmp_path: Path
     built = build(
         results, tmp_path / "site", bring(tmp_path, HEAD + code + HOOK), benchmarks=["open"]
     )
-    assert ["'overall', which the site has already" in p.what for p in built.problems] == [True]
+    assert ["'overall', which the site" in p.what for p in built.problems] == [True]
 
 
 def test_a_page_may_not_bear_the_name_of_one_of_the_sites_own(
@@ -373,7 +373,7 @@ def test_a_page_may_not_bear_the_name_of_one_of_the_sites_own(
     hook = HOOK.replace("page(", "page(name='overview', ")
     built = build(results, tmp_path / "site", bring(tmp_path, HEAD + GOOD + hook))
     (problem,) = built.problems
-    assert "acme_pages.py names it 'overview', as the site names one of its own" in problem.what
+    assert "acme_pages.py" in problem.what and "'overview'" in problem.what
     own = (ROOT / "leaderboard" / "app" / "pages" / "overview.js").read_bytes()
     assert (tmp_path / "site" / "app" / "pages" / "overview.js").read_bytes() == own
 

@@ -187,14 +187,14 @@ def test_a_file_that_was_lost_is_written_again(results: Path, site: Path, tmp_pa
 def test_a_folder_that_is_no_site_is_left_alone(results: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")
-    with pytest.raises(UsageError, match="holds other files and no build.json"):
+    with pytest.raises(UsageError, match=r"no build\.json"):
         build(results, tmp_path / "mine")
     (tmp_path / "file").write_text("x")
     with pytest.raises(UsageError, match="is a file"):
         build(results, tmp_path / "file")
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "build.json").write_text("{}")
-    with pytest.raises(UsageError, match="damaged or of another version"):
+    with pytest.raises(UsageError, match="of another version"):
         build(results, tmp_path / "odd")
 
 
@@ -232,7 +232,7 @@ def test_runs_of_mixed_versions_take_only_their_benchmark_off(tmp_path: Path) ->
     built = build(results, tmp_path / "site")
     assert [b["name"] for b in data_of(tmp_path / "site", "site")["benchmarks"]] == ["fine"]
     (said,) = [p for p in built.problems if p.where == "mixed, scoring=fixed"]
-    assert "differ in benchmark version: 1 and 2" in said.what
+    assert "version: 1 and 2" in said.what
 
 
 @pytest.mark.slow
@@ -242,7 +242,7 @@ def test_several_runs_of_one_cell_need_latest(tmp_path: Path) -> None:
         write_run(results, "x", "a", items([1.0, 0.0]), seed=seed)
     write_run(results, "y", "a", items([1.0, 0.0]))
     built = build(results, tmp_path / "site")
-    assert built.runs == 1 and any("has 2 runs on x" in p.what for p in built.problems)
+    assert built.runs == 1 and any("2 runs on x" in p.what for p in built.problems)
     assert build(results, tmp_path / "site", latest=True).runs == 2
 
 
@@ -307,7 +307,7 @@ def test_both_scorings_and_full_data_before_samples(tmp_path: Path) -> None:
     built = build(results, tmp_path / "site")
     site = data_of(tmp_path / "site", "site")
     assert site["data"] == "full" and [s["scoring"] for s in site["scorings"]] == ["fixed", "helm"]
-    assert any("1 gradings on bundled samples" in p.what for p in built.problems)
+    assert any("on bundled samples" in p.what for p in built.problems)
     build(results, tmp_path / "samples", data="sample")
     assert data_of(tmp_path / "samples", "site")["data"] == "sample"
 

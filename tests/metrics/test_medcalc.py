@@ -172,6 +172,7 @@ def test_the_real_worked_solutions(data: Path, medcalc: list[Instance]) -> None:
     assert outcomes == {"right": 348, "unread": 1}
 
 
+@pytest.mark.slow
 def test_the_real_file(medcalc: list[Instance]) -> None:
     assert len(medcalc) == 1047
     assert mean(FIXED, medcalc, gold) == 1.0

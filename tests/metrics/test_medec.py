@@ -96,6 +96,7 @@ def test_instances_that_cannot_be_scored(key: dict[str, str]) -> None:
         grade(SENTENCE, Instance(id="bad", answer_key=key), said("CORRECT"))
 
 
+@pytest.mark.slow
 def test_the_real_file(medec: list[Instance]) -> None:
     assert len(medec) == 597
     for rule in (FLAG, SENTENCE):

@@ -234,7 +234,7 @@ def test_what_has_no_published_form_is_named(graded: medhelm.Results, shell: She
     note = next(n for n in graded.typed("overall").notes if n.startswith("scoring=helm"))
     assert note.endswith(" No published form, scored as fixed: micro_f1.")
     described = shell("describe", "mimiciv_billing_code")
-    assert "mean_f1: the published scorer\n    micro_f1: no published form" in described
+    assert "micro_f1: no published form" in described
     assert "helm: the same rule" in shell("describe", "rouge_l")
     listed = shell("list", "metrics").splitlines()[-1]
     assert listed.startswith("Under scoring=helm no published form, scored as fixed: ")

@@ -152,13 +152,13 @@ def test_a_dead_one_is_left_out_said_once_and_tried_again(monkeypatch: pytest.Mo
 
 def test_all_dead_ends_as_one_dead_address_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoint, "FIRST_CONNECT_S", 0.3)
-    with pytest.raises(ModelError, match="the server at 127.0.0.1:1?9 does not answer"):
+    with pytest.raises(ModelError, match="127.0.0.1:1?9 does not"):
         spec = at(GONE, "http://127.0.0.1:19/v1")
         asyncio.run(said_by(spec, [request(i) for i in range(30)]))
 
 
 def test_a_server_that_refuses_the_key_stops_the_model() -> None:
-    with pytest.raises(ModelError, match="does not accept the key in K"):
+    with pytest.raises(ModelError, match="the key in K"):
         asyncio.run(asked([FaultServer(key=KEY), FaultServer(key="other")], 9, api_key_env="K"))
 
 

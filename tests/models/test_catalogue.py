@@ -53,6 +53,7 @@ def test_servers_of_ones_own_count_as_external_until_declared(name: str) -> None
     assert spec.base_url is not None and spec.base_url.startswith("http://localhost:")
 
 
+@pytest.mark.slow
 def test_a_template_names_no_weights_and_asks_nothing_without(tmp_path: Path, shell: Shell) -> None:
     for name in ("vllm/local", "ollama/local", "llamacpp/local", "hf/local"):
         assert "\nmodel: ???\n" in (CONF / f"{name}.yaml").read_text()

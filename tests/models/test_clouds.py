@@ -89,7 +89,7 @@ def test_aws_keys_that_nobody_renews_stop_the_run_with_one_line(
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAFIRST")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEYS["AKIAFIRST"])
-    with pytest.raises(ModelError, match=r"does not accept the AWS.*ExpiredToken") as caught:
+    with pytest.raises(ModelError, match="AWS.*ExpiredToken") as caught:
         converse(spec("bedrock", f"http://{BEDROCK}"), 40)
     assert "canary" not in str(caught.value) and "\n" not in str(caught.value)
     assert len(aws.seen) == 20
@@ -111,7 +111,7 @@ def test_the_region_is_that_of_the_address() -> None:
     check_model(spec("bedrock", "https://bedrock-runtime.us-gov-west-1.amazonaws.com"))
     with pytest.raises(UsageError, match="no AWS region"):
         check_model(spec("bedrock", "https://ward.amazonaws.com"))
-    with pytest.raises(UsageError, match=r"go to addresses of amazonaws\.com only"):
+    with pytest.raises(UsageError, match=r"addresses of amazonaws\.com"):
         check_model(spec("bedrock", "https://gateway.ward.example"))
     with pytest.raises(ModelError, match=r"base_url is missing.*bedrock-runtime\.\{REGION\}"):
         check_model(spec("bedrock", None))

@@ -44,7 +44,7 @@ def test_what_names_no_variable_is_refused_and_not_shown(value: str) -> None:
 
 @pytest.mark.parametrize("name", ["Host", "content-type", "Content-Length", "two words", "a:b", ""])
 def test_a_header_that_is_no_users_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="not a header of yours"):
+    with pytest.raises(UsageError, match="header of yours"):
         check_model(spec({name: "$A"}), {"A": "a"})
 
 

@@ -255,11 +255,11 @@ def test_the_environments_certificates_are_trusted(tmp_path: Path) -> None:
     certifi = pytest.importorskip("certifi")
     context = network.tls_context({"REQUESTS_CA_BUNDLE": certifi.where()})
     assert context.verify_mode is ssl.CERT_REQUIRED and len(context.get_ca_certs()) > 50
-    with pytest.raises(ModelError, match="SSL_CERT_FILE names a file that does not exist"):
+    with pytest.raises(ModelError, match="SSL_CERT_FILE .*does not exist"):
         network.tls_context({"SSL_CERT_FILE": str(tmp_path / "none.pem")})
     empty = tmp_path / "empty.pem"
     empty.write_text("nothing")
-    with pytest.raises(ModelError, match="REQUESTS_CA_BUNDLE names a file without"):
+    with pytest.raises(ModelError, match="REQUESTS_CA_BUNDLE .*without"):
         network.tls_context({"REQUESTS_CA_BUNDLE": str(empty)})
 
 

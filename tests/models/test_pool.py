@@ -167,7 +167,7 @@ def test_a_ledger_says_which_cap_is_reached_and_gives_back_what_it_did_not_spend
         Usage(input_tokens=100_000, output_tokens=50_000)
     )
     assert pool.read().taken_usd == pytest.approx(0.2)
-    with pytest.raises(BudgetReached, match=r"cap of 1 USD is reached: 0\.1500 spent here"):
+    with pytest.raises(BudgetReached, match=r"1 USD .*: 0\.1500 spent"):
         ledger.reserve(price, 900_000, 0)
     ledger.give_back()
     assert pool.read().taken_usd == pytest.approx(0.15)
@@ -179,5 +179,5 @@ def test_a_damaged_pool_stops_its_processes(tmp_path: Path) -> None:
     pool = PoolFile(path, "0", Pool(2))
     pool.read()
     path.write_text("{")
-    with pytest.raises(RecordError, match="limits that all workers share are lost"):
+    with pytest.raises(RecordError, match="all workers share"):
         pool.reserve(0.1, 0)

@@ -155,9 +155,7 @@ def own_key() -> tuple[str, ...]:
 
 @pytest.mark.slow
 def test_it_is_listed_described_and_estimated(package: Path, shell: Shell) -> None:
-    assert "Any model of the example's sockets: model=example_lines/ITS-NAME" in (
-        shell("list", "models")
-    )
+    assert "model=example_lines/ITS-NAME" in (shell("list", "models"))
     assert "provider: example_lines" in shell("describe", "example_lines/any-9b")
     assert "example_lines/any-9b" in shell("estimate", *RUN[1:])
 
@@ -224,7 +222,7 @@ def plugin(tmp_path: Path, values: str) -> str:
     [
         (
             "name='openai', help='x', open_model=Echo",
-            r"provider 'openai' is defined twice: in .*services.py and in .*acme_plugin.py; rename one",
+            r"'openai' is defined twice: .*services.py .*acme_plugin.py",
         ),
         ("name='Acme', help='x', open_model=Echo", "a name has small letters"),
         ("name='acme', help='x'", "give one of open_host"),
@@ -253,7 +251,7 @@ def test_an_embedded_provider_of_a_plugin_is_free_and_is_never_handed_the_gold(
     assert open_model(spec).spec is spec
     load_registry([plugin(tmp_path, "name='acme_free', help='x', open_model=Rule")])
     for refuse in (check_model, open_model, ModelPool().open):
-        with pytest.raises(ModelError, match="a plugin's models are handed requests"):
+        with pytest.raises(ModelError, match="are handed requests"):
             refuse(spec)
 
 

@@ -80,9 +80,9 @@ def test_the_share_its_interval_and_the_abstentions(tmp_path: Path, shell: Shell
     assert (calls["e3"], calls["e1"]) == (3, 1)  # asked again twice, then it has abstained
     assert found["models"] == [] and found["tau"] is None
     out = shell(*line(tmp_path), "--judge=test/judge")
-    assert "unreasonable: 3 of 9 judged, 33.3% [12.1%, 64.6%] at 95%" in out
-    assert "no verdict: 3 of 12 (1 refused, 2 unreadable)" in out
-    assert "tokens of this command: 0;" in out  # all were judged before
+    assert "3 of 9" in out and "33.3% [12.1%, 64.6%]" in out
+    assert "3 of 12" in out and "1 refused, 2 unreadable" in out
+    assert "this command: 0;" in out  # all were judged before
 
 
 @pytest.mark.slow
@@ -110,7 +110,7 @@ def test_means_and_ranks_with_and_without_flagged_golds(tmp_path: Path, shell: S
     assert ranks == {"m/a": (1, 3), "m/b": (2, 1), "m/c": (3, 2), "baseline/oracle": (None, None)}
     assert found["tau"] == pytest.approx(-1 / 3)  # of three pairs one keeps its order
     out = shell(*line(tmp_path), "--judge=test/judge")
-    assert "Kendall's tau of the ranks: -0.333 (12 instances in common, 3 of them flagged)" in out
+    assert "-0.333 (12 instances" in out and "3 of them" in out
 
 
 def values(folder: Path, model: str) -> dict[str, float]:
@@ -151,7 +151,7 @@ def test_nothing_is_asked_twice_and_more_instances_reuse_what_is_there(
 def test_a_cap_stops_and_the_same_command_goes_on(tmp_path: Path, shell: Shell) -> None:
     plugin(tmp_path, default=YES)
     shell(*line(tmp_path), "--judge=test/judge", "--budget-tokens=2500", code=7)
-    assert "the cap of 2500 tokens is reached" in shell.err
+    assert "cap of 2500 tokens" in shell.err
     some = len(log(tmp_path))
     assert 0 < some < 12
     assert judge(shell, tmp_path)["judged"] == 12
@@ -192,7 +192,7 @@ def test_a_number_of_instances_that_is_none(
     for wrong in ("x", "0", "-1", "1.5"):
         with pytest.raises(SystemExit):
             shell(*line(tmp_path), f"--max-instances={wrong}")
-        assert f"whole number from 1, not '{wrong}'" in capsys.readouterr().err
+        assert f"from 1, not '{wrong}'" in capsys.readouterr().err
 
 
 def test_the_judge_sees_the_task_as_models_do_and_the_gold_fenced() -> None:

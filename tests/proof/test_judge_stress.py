@@ -124,6 +124,7 @@ def experts(path: Path) -> str:
     return f"--experts=doctors={path}"
 
 
+@pytest.mark.slow
 def test_judges_of_criteria(tmp_path: Path, server: FaultServer) -> None:
     plugin = ward(tmp_path, server, "batched", "fair", "first", "long")
     results = tmp_path / "results"
@@ -174,6 +175,7 @@ def test_one_criterion_a_call_has_no_order(tmp_path: Path, server: FaultServer) 
     assert row["length"] is not None and server.requests == before
 
 
+@pytest.mark.slow
 def test_a_jury(tmp_path: Path, server: FaultServer, shell: Shell) -> None:
     plugin, results = tmp_path / "essay.py", tmp_path / "results"
     shutil.copy(ESSAY, plugin)

@@ -268,7 +268,7 @@ def test_runs_of_different_casts_are_not_put_side_by_side(tmp_path: Path) -> Non
         cast = {"questioner": model(server, "another"), "referee": model(server, "referee")}
         where: dict[str, Any] = {"results_dir": tmp_path, "plugins": str(PLUGIN)}
         evaluate(model(server, "second"), "interview", data="sample", cast=cast, **where)
-    with pytest.raises(UsageError, match="differ in the model in the role questioner"):
+    with pytest.raises(UsageError, match="in the role questioner"):
         load_results(tmp_path).table("overall")
 
 
@@ -280,9 +280,7 @@ def test_a_role_may_not_be_sent_what_its_endpoint_may_not_have(tmp_path: Path) -
         "questioner": local,
         "referee": ModelSpec(name="far/r", model="r", base_url="http://127.0.0.1:9/v1"),
     }
-    with pytest.raises(
-        PrivacyRefused, match=r"'far/r' in the role 'referee' is external.*cast\.referee\."
-    ):
+    with pytest.raises(PrivacyRefused, match=r"'far/r' .*'referee' .*cast\.referee\."):
         evaluate(
             local,
             "interview",

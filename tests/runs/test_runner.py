@@ -101,7 +101,7 @@ def test_a_disk_that_cannot_hold_the_waiting_texts_is_named_and_nothing_is_asked
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, before[1]))
-        with pytest.raises(RecordError, match="cannot write texts that wait to .*quiz.*: "):
+        with pytest.raises(RecordError, match="cannot write .*quiz.*: "):
             evaluate(tmp_path, "baseline/oracle")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -126,9 +126,7 @@ def test_a_defect_in_one_run_is_named_without_text_and_the_others_finish(
         return model
 
     monkeypatch.setattr(ModelPool, "open", opened)
-    with pytest.raises(
-        MedhelmError, match=r"a defect stopped this run: ZeroDivisionError at "
-    ) as e:
+    with pytest.raises(MedhelmError, match="ZeroDivisionError at ") as e:
         evaluate(tmp_path, ["baseline/lead", "baseline/oracle"])
     assert "secret" not in str(e.value)
     graded = [records.read_record(g) for g in records.find_gradings(tmp_path / "results")]
@@ -179,7 +177,7 @@ def test_scores_and_summary_of_different_gradings_are_not_read_together(tmp_path
     (grading / "summary.json").unlink()
     evaluate(tmp_path, "baseline/oracle")
     (grading / "scores.parquet").write_bytes(old)
-    with pytest.raises(UsageError, match="not that of its summary"):
+    with pytest.raises(UsageError, match="of its summary"):
         medhelm.load_results(tmp_path / "results")
 
 

@@ -106,7 +106,7 @@ def test_another_name_takes_nothing_over_until_the_user_says_so(
     for word in ("'ward/second'", "'ward/first'", "model.rename=true", "model.model (now 'test')"):
         assert word in str(refused.value)
     assert server.requests == 2 and files_of(here / "results") == before
-    with pytest.warns(UserWarning, match="would be refused: quiz x ward/second: .* 'ward/first'"):
+    with pytest.warns(UserWarning, match="quiz x ward/second: .*'ward/first'"):
         estimate([second], "quiz", **where(here))
     results = ask(here, second, rename=True, **more)
     assert server.requests == more.get("max_instances", 2)
@@ -115,7 +115,7 @@ def test_another_name_takes_nothing_over_until_the_user_says_so(
     assert run.parent.name == "ward__second" and len(find_gradings(here / "results")) == 2
     stored = [run.parent.parent / p for p in files_of(run.parent.parent) if p.endswith(".json")]
     assert not [p for p in stored if "first" in f"{p}{p.read_text()}"]
-    with pytest.raises(UsageError, match="'ward/first' is stored there as 'ward/second'"):
+    with pytest.raises(UsageError, match="'ward/first' .*'ward/second'"):
         ask(here, first)
     ask(here, second, **more)
     assert server.requests == more.get("max_instances", 2)
@@ -125,7 +125,7 @@ def test_a_damaged_plan_keeps_the_name_of_its_folder(here: Path, server: FaultSe
     ask(here, served(server.base_url, name="first"))
     (run,) = find_runs(here / "results")
     (run / "spec.json").write_text("{")
-    with pytest.raises(UsageError, match="'second' is stored there as 'first'"):
+    with pytest.raises(UsageError, match="'second' .*'first'"):
         ask(here, served(server.base_url, name="second"))
     (row,) = ask(here, served(server.base_url, name="second"), rename=True).typed("benchmarks").rows
     assert (row["model"], server.requests) == ("second", 2)
@@ -140,7 +140,7 @@ def test_a_judge_under_another_name_takes_no_verdicts_over_in_silence(here: Path
         )
         judged(results, first)
         asked = server.requests
-        with pytest.raises(UsageError, match="'j/second' is stored there as 'j/first'"):
+        with pytest.raises(UsageError, match="'j/second' .*'j/first'"):
             judged(results, second)
         judged(results, second, rename=True)
         rows = judged(results, second).typed("jury").rows
@@ -149,7 +149,7 @@ def test_a_judge_under_another_name_takes_no_verdicts_over_in_silence(here: Path
 
 
 def test_one_model_under_two_names_is_not_billed_twice(here: Path, server: FaultServer) -> None:
-    with pytest.raises(UsageError, match="openai/test and renamed are one model under two names"):
+    with pytest.raises(UsageError, match="openai/test and renamed"):
         ask(here, served(server.base_url), served(server.base_url + "/", name="renamed"))
     assert server.requests == 0
 

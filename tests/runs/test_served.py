@@ -125,9 +125,7 @@ def test_addresses_with_different_weights_are_not_asked(tmp_path: Path) -> None:
         urls = (one.base_url, other.base_url)
         spec = ModelSpec(name="s/ward", model="ward", base_url=urls, max_concurrency=2)
         one.pages, other.pages = props("/a/w7.gguf"), props("/b/w8.gguf")
-        with pytest.raises(
-            ModelError, match="another address .*'/a/w7.gguf' then, '/b/w8.gguf' now"
-        ):
+        with pytest.raises(ModelError, match="'/a/w7.gguf' .*'/b/w8.gguf' now"):
             evaluate(spec, "quiz", **given)
         assert (one.requests, other.requests) == (0, 0)
         other.pages = props("/b/w7.gguf")  # the same in another folder
@@ -153,7 +151,7 @@ def test_what_each_address_served_is_in_the_record_and_drift_in_the_notes(tmp_pa
     assert record.own.served_at == asked and sum(asked.values()) == 30
     assert "drift" in str(table.rows[0]["flags"])
     said = "; ".join(sorted(asked))  # each with what it served
-    assert f"The addresses of s/ward did not serve one model: {said}." in table.notes
+    assert any("s/ward" in note and f"{said}." in note for note in table.notes)
 
 
 def test_judges_have_several_addresses_as_models_have(tmp_path: Path) -> None:

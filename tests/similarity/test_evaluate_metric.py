@@ -72,6 +72,7 @@ def test_the_result_called_like_the_metric_counts(tmp_path: Path) -> None:
     assert grade(metric, Instance(id="case-7"), said("croup")).outcome == "unscored"
 
 
+@pytest.mark.slow
 def test_all_references_go_to_a_metric_that_takes_several(tmp_path: Path) -> None:
     folder = script(tmp_path, "among", '{"x": predictions[0] in references[0]}', features=LISTS)
     metric = evaluate_metric(f"evaluate:{folder}")
@@ -79,6 +80,7 @@ def test_all_references_go_to_a_metric_that_takes_several(tmp_path: Path) -> Non
     assert grade(metric, INSTANCE, said("asthma")).value == 0.0
 
 
+@pytest.mark.slow
 def test_a_key_and_a_range_can_be_said(tmp_path: Path) -> None:
     folder = script(tmp_path, "many", '{"a": 40.0, "b": [60.0], "c": "text"}')
     best = evaluate_metric(f"evaluate:{folder}#b@0..100")
@@ -87,14 +89,15 @@ def test_a_key_and_a_range_can_be_said(tmp_path: Path) -> None:
     assert (errors.minimum, errors.maximum, errors.floor) == (0.0, 100.0, 100.0)
     assert not errors.higher_is_better
     assert grade(errors, INSTANCE, said("")).value == 100.0
-    with pytest.raises(PluginError, match=r"gives a, b: pick one with evaluate:NAME#KEY"):
+    with pytest.raises(PluginError, match="a, b: .*evaluate:NAME#KEY"):
         grade(evaluate_metric(f"evaluate:{folder}"), INSTANCE, said("croup"))
-    with pytest.raises(PluginError, match=r"no result 'c'; its numbers are a, b"):
+    with pytest.raises(PluginError, match="'c'.* are a, b"):
         grade(evaluate_metric(f"evaluate:{folder}#c"), INSTANCE, said("croup"))
-    with pytest.raises(PluginError, match=r"40, which is not in 0\.\.1.*#a@WORST\.\.BEST"):
+    with pytest.raises(PluginError, match=r"40, .*0\.\.1.*#a@WORST\.\.BEST"):
         grade(evaluate_metric(f"evaluate:{folder}#a"), INSTANCE, said("croup"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("result", "more", "why"),
     [
@@ -134,6 +137,7 @@ def test_making_a_metric_loads_nothing_and_known_scales_need_no_range() -> None:
     assert (wer.minimum, wer.maximum, wer.floor, wer.higher_is_better) == (0, 10, 10, False)
 
 
+@pytest.mark.slow
 def test_a_changed_script_is_another_version_and_is_used(tmp_path: Path) -> None:
     name = "evaluate:" + script(tmp_path, "edited", '{"k": 0.25}')
     first = evaluate_metric(name)

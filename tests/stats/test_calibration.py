@@ -36,6 +36,7 @@ def test_the_error_is_the_mean_distance_in_the_bins() -> None:
     assert error == pytest.approx((abs(0.6 - 0.4) + abs(0.9 - 1.0)) / 2)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_error_of_calibrated_and_of_overconfident_models() -> None:
     rng = np.random.default_rng(1)
     held = {1.0: 0, 0.5: 0}

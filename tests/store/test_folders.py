@@ -112,7 +112,7 @@ def test_links_within_a_folder_are_followed_but_not_in_a_circle(tmp_path: Path) 
     names = [p.relative_to(tmp_path).as_posix() for p in entries(tmp_path, is_deep=True)]
     assert names == ["a", "a/deep", "a/x.txt", "b", "b/deep", "b/x.txt"]
     (tmp_path / "a" / "deep" / "up").symlink_to("..")
-    with pytest.raises(DataError, match="deep/up is a symbolic link to a folder that it lies in"):
+    with pytest.raises(DataError, match="deep/up .*symbolic link"):
         entries(tmp_path, is_deep=True)
     for path in ("a/../../x", "../x"):
         with pytest.raises(DataError, match="leads out of"):
@@ -135,7 +135,7 @@ def test_curate_sends_nothing_of_a_linked_file(
         shell(*args, code=3)
         assert server.requests == 0 and not (tmp_path / "out").exists()
     (line,) = shell.err.splitlines()
-    assert "packets/lecture_1/more.md leads out of packets/lecture_1" in line
+    assert "packets/lecture_1/more.md leads out" in line
 
 
 @pytest.mark.parametrize("part", ["rubrics/ward.yaml", "samples/ward.jsonl", "rubric: ../../own"])

@@ -65,7 +65,7 @@ def test_a_path_that_is_too_long(command: str, shell: Shell) -> None:
 
 
 def test_a_plugin_with_a_name_of_500_letters() -> None:
-    with pytest.raises(PluginError, match=r"^plugin file p{500}\.py does not exist"):
+    with pytest.raises(PluginError, match=r"p{500}\.py does not exist"):
         load_registry(["p" * 500 + ".py"])
 
 
@@ -81,7 +81,7 @@ def test_a_plugin_with_a_name_of_500_letters() -> None:
 def test_whatever_a_plugin_raises_is_one_line(tmp_path: Path, body: str) -> None:
     path = tmp_path / "plugin.py"
     path.write_text(body)
-    with pytest.raises(PluginError, match=r"plugin\.py line \d+\); mend the plugin"):
+    with pytest.raises(PluginError, match=r"plugin\.py line \d+\)"):
         load_registry([str(path)])
 
 
@@ -90,7 +90,7 @@ def test_a_metric_that_leaves_is_named() -> None:
         def score(self, instance: Instance, response: Response) -> None:  # type: ignore[override]
             raise SystemExit("bye")
 
-    with pytest.raises(PluginError, match="metric 'leaving' .* raised SystemExit for instance 'a'"):
+    with pytest.raises(PluginError, match="'leaving' .*SystemExit .*'a'"):
         grade(
             Leaving(name="leaving"),
             Instance(id="a", context="c"),
@@ -101,7 +101,7 @@ def test_a_metric_that_leaves_is_named() -> None:
 def test_aliases_that_multiply_are_refused_and_others_are_not(tmp_path: Path) -> None:
     path = tmp_path / "bomb.yaml"
     path.write_text(f"{BOMB}extra_body: *a9\n")
-    with pytest.raises(UsageError, match=r"bomb\.yaml: its aliases .* more than 100,000 times"):
+    with pytest.raises(UsageError, match=r"bomb\.yaml: .*100,000 times"):
         find_model(str(path))
     with pytest.raises(UsageError, match="aliases"):
         load_registry([str(path)])
@@ -127,7 +127,7 @@ def test_what_is_not_a_file_is_missing(tmp_path: Path) -> None:
     path.parent.mkdir()
     for make in (path.mkdir, lambda: os.mkfifo(path), lambda: path.symlink_to("/dev/zero")):
         make()
-        with pytest.raises(DataError, match=r"quiz\.jsonl is missing; put quiz\.jsonl into"):
+        with pytest.raises(DataError, match=r"put quiz\.jsonl into"):
             check_file(benchmark, source, tmp_path)
         path.rmdir() if path.is_dir() else path.unlink()
 

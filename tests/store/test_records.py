@@ -162,7 +162,7 @@ def test_a_log_of_another_schema_is_refused_not_misread(tmp_path: Path) -> None:
 def test_a_run_folder_has_one_writer(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.open()
-    with pytest.raises(RunLocked, match=f"in use by process {os.getpid()} on "):
+    with pytest.raises(RunLocked, match=f"process {os.getpid()} on "):
         RunFolder(tmp_path).open()
     folder.close()
     scanned(tmp_path)

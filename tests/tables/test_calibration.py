@@ -125,6 +125,7 @@ def test_runs_that_are_read_from_text_have_no_row_and_the_table_says_so(tmp_path
 EXAM = ("run", "benchmark=exam", f"plugins=[{PLUGIN}]")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_asked_so_is_refused_in_one_line_before_anything_is_sent(
     tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +154,7 @@ def test_validate_proves_the_prompts_of_the_form(tmp_path: Path, shell: Shell) -
     shell(*line, "--data", "full", "--data-dir", write_exam(tmp_path))
 
 
+@pytest.mark.slow
 def test_the_chart_shows_the_bins_of_the_table(asked: tuple[Path, FaultServer]) -> None:
     results = load_results(asked[0], plugins=[PLUGIN])
     rows = [r for r in results.typed("reliability").rows]

@@ -203,7 +203,7 @@ def test_narrow_terminals_leave_spare_columns_out(tmp_path: Path) -> None:
     wide, narrow = (formats.to_terminal([t], width) for width in (160, 80))
     assert " cov\n" in wide and "No room here" not in wide
     assert " cov\n" not in narrow and " macro " in narrow
-    assert "No room here for the columns coverage" in " ".join(narrow.split())
+    assert "the columns coverage" in " ".join(narrow.split())
     every = formats.to_terminal([t.choose(["all"])])
     assert " literal " in every
     some = t.choose(["win_rate_literal", "win_rate"])
@@ -303,7 +303,7 @@ def test_outcomes_are_said_in_a_note(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "headings", "why"),
     [
-        ("cost", ("USD", "USD at most"), "a cost is missing where the price is unknown"),
+        ("cost", ("USD", "USD at most"), "the price is unknown"),
         ("mde", ("MDE",), "No MDE on x, y: it needs two ranked models"),
         ("overall", ("win", "macro"), "no win rate and no macro-average"),
     ],
@@ -328,7 +328,7 @@ def test_a_table_without_rows_is_a_title_and_a_line(tmp_path: Path) -> None:
     t = load_results(tmp_path).typed("categories", Settings(draws=50))
     assert t.rows == ()
     for text in (formats.to_terminal([t]), formats.to_markdown(t), formats.to_latex(t)):
-        assert "No category has a common benchmark" in text
+        assert "No category has" in text
         assert "subcategory " not in text and "---" not in text and "tabular" not in text
 
 

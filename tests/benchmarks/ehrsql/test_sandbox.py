@@ -278,9 +278,9 @@ def test_a_script_becomes_a_database_in_memory_and_is_no_more_writable(tmp_path:
 def test_a_database_that_is_missing_damaged_or_another_one_is_the_users_to_mend(
     tmp_path: Path, database: Path
 ) -> None:
-    with pytest.raises(DataError, match=r"gone\.sqlite is missing; put the database there"):
+    with pytest.raises(DataError, match=r"gone\.sqlite is missing"):
         open_sandbox(tmp_path / "gone.sqlite")
-    with pytest.raises(DataError, match=r"sha256 \w{12}\.\.\., the instances were made with 00000"):
+    with pytest.raises(DataError, match="sha256 .* made with 00000"):
         open_sandbox(database, sha256="0" * 64)
     text = tmp_path / "text.sqlite"
     text.write_text("this is no database, but it is long enough to look at " * 20)
@@ -289,7 +289,7 @@ def test_a_database_that_is_missing_damaged_or_another_one_is_the_users_to_mend(
     torn = tmp_path / "torn.sqlite"
     torn.write_bytes(database.read_bytes()[: 4096 * 3])
     for path in (text, broken, torn):
-        with pytest.raises(DataError, match="cannot be read as a SQLite database") as caught:
+        with pytest.raises(DataError, match="as a SQLite database") as caught:
             open_sandbox(path).query("SELECT sum(value), group_concat(name) FROM lab")
         assert "\n" not in str(caught.value)
 

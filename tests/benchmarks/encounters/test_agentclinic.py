@@ -145,9 +145,9 @@ def test_biases_are_in_the_message_of_the_role_that_is_swayed_and_no_other() -> 
             swayed = sent(**{f"{role}_bias": name})
             assert text in swayed[role] and text not in plain[role]
             assert swayed | {role: ""} == plain | {role: ""}
-    with pytest.raises(DataError, match=r"patient_bias=confirmation is not known; it is none, rec"):
+    with pytest.raises(DataError, match="patient_bias=confirmation .*none, rec"):
         sent(patient_bias="confirmation")
-    with pytest.raises(DataError, match="script/packet plays by rule, and no bias sways it"):
+    with pytest.raises(DataError, match="script/packet .*no bias"):
         play(case, in_turn(says("Hm?")), protocol=CONSULTATIONS, patient_bias="race")
 
 
@@ -172,5 +172,5 @@ def test_the_clinician_is_told_its_turns_and_which_is_the_last() -> None:
     seen.clear()
     untold = play(case, obedient, protocol=CONSULTATIONS, turns=3, last_turn="none")
     assert untold.ending == "capped" and not any("This is turn" in told for told in seen)
-    with pytest.raises(DataError, match=r"last_turn=always is not known; it is upstream or none"):
+    with pytest.raises(DataError, match="last_turn=always .*upstream or none"):
         play(case, obedient, protocol=CONSULTATIONS, last_turn="always")

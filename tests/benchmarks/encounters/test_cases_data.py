@@ -52,6 +52,7 @@ def table_of(rubrics: Path) -> Iterator[str]:
         yield json.dumps({**own, **TEXTS, "specialty": "Cardiology", "patient_age": None})
 
 
+@pytest.mark.slow
 def test_all_real_rubrics_load(real: Path, tmp_path: Path) -> None:
     rubrics = read_rubrics(real / "rubrics.jsonl")
     raw = [json.loads(line) for line in (real / "rubrics.jsonl").read_text().splitlines()]
@@ -164,18 +165,18 @@ def test_a_file_that_is_not_a_text_is_named(tmp_path: Path, shell: Shell) -> Non
 def test_a_folder_without_scenarios_a_list_that_names_another_and_a_table_without_a_case(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(DataError, match="there is no scenario; it needs <case>/<scenario>/<role>/"):
+    with pytest.raises(DataError, match="no scenario.* <case>/<scenario>/<role>/"):
         list(read_scenarios(tmp_path))
     write_scenario(tmp_path / "cases")
     (tmp_path / "rubrics.jsonl").write_text("")
     (tmp_path / "subset.json").write_text('{"scenarios": ["c9/scenario1"]}')
     paths = [tmp_path / name for name in ("cases", "rubrics.jsonl", "subset.json")]
-    with pytest.raises(DataError, match="1 of its 1 scenarios are not in .*c9/scenario1"):
+    with pytest.raises(DataError, match="1 of its 1 .*c9/scenario1"):
         list(read_rows(paths, "verified"))
 
     (tmp_path / "t").mkdir()
     (tmp_path / "t/t.jsonl").write_text(json.dumps({**TEXTS, "evaluator": "x", "name": "n"}))
-    with pytest.raises(DataError, match=r"row 1: there is no column 'case_id' or 'case'; the col"):
+    with pytest.raises(DataError, match="row 1: .*'case_id' or 'case'"):
         list(read_scenarios(tmp_path / "t"))
 
 
@@ -239,6 +240,7 @@ def test_a_rubric_has_texts_or_items_with_weights(tmp_path: Path) -> None:
     assert marks == [("Greets", 1.0, False), ("Gives oxygen", 2.0, True)]
 
 
+@pytest.mark.slow
 def test_qc_counts_real_rubrics(real: Path, shell: Shell) -> None:
     found = shell.json("qc", "encounters", real)
     assert (found["rubrics"], found["articles"]) == (1_634, 613)
@@ -248,8 +250,8 @@ def test_qc_counts_real_rubrics(real: Path, shell: Shell) -> None:
     failures = found["worded_as_failures"]  # read one by one: 11 of them describe no failure
     assert (len(failures), len({f["scenario"] for f in failures})) == (327, 117)
     out = shell("qc", "encounters", real)
-    assert "items worded as failures: 327 in 117 rubrics" in out
-    assert "mededportal_10061/scenario1, item 6: Failure to correctly identify opiate" in out
+    assert "327 in 117 rubrics" in out
+    assert "mededportal_10061/scenario1, item 6" in out
 
 
 def test_qc_flags_what_needs_a_look(tmp_path: Path, shell: Shell) -> None:

@@ -328,7 +328,7 @@ def test_the_evaluator_judges_batches_and_is_asked_again_where_one_item_is_void(
     asked = {(step, attempt) for step, attempt, _ in sent}
     assert asked == {("items/1", 0), ("items/2", 0), ("items/1", 1)}
     (again,) = (request for _, attempt, request in sent if attempt)
-    assert "missing: PC 'Orders an infusion'" in again.messages[-1].content
+    assert "'Orders an infusion'" in again.messages[-1].content
     assert [v["met"] for v in answer.state["items"]] == [True, True, True, False]
     assert answer.ending == "" and [*map(len, batched(ITEMS, 2, 1024))] == [2, 1]
     assert [*map(len, batched(ITEMS, 15, 150))] == [2, 1], "verdicts fit the evaluator's budget"
@@ -356,7 +356,7 @@ def test_who_says_yes_to_all_raises_nobody_that_was_silent() -> None:
     assert answer.ending == "unreadable"
     published, sent = grading(silent, yes, form="published")
     assert [v["met"] for v in published.state["items"]] == [True] * 4 and len(sent) == 1
-    with pytest.raises(DataError, match=r"grader\.form=paper: it is quoted or published"):
+    with pytest.raises(DataError, match=r"grader\.form=paper: .*quoted"):
         grading(silent, yes, form="paper")
 
 
@@ -397,10 +397,10 @@ def test_another_rubric_is_read_from_a_file_in_the_public_form(tmp_path: Any) ->
     panel.state = answer.state
     score = replace(METRICS[0], panel=panel).score(CASE, episode)
     assert (score.value, score.sums["items"]) == (1.0, 1.0)
-    with pytest.raises(DataError, match=r"no rubric of case 'art1/scenario1'"):
+    with pytest.raises(DataError, match="of case 'art1/scenario1'"):
         path.with_name("w.jsonl").write_text(json.dumps(row | {"case_id": "art9"}) + "\n")
         items_of(CASE, str(path.with_name("w.jsonl")))
-    with pytest.raises(DataError, match="row 1: an item is there twice, 'So'"):
+    with pytest.raises(DataError, match="row 1: .*twice, 'So'"):
         path.with_name("x.jsonl").write_text(json.dumps(row | {"PC": ["So", "So"]}))
         items_of(CASE, str(path.with_name("x.jsonl")))
 

@@ -55,7 +55,7 @@ def test_two_raters_of_constructed_cases(here: Path, shell: Shell) -> None:
     assert whole["within_one"] == pytest.approx(6 / 7)
     assert whole["difference"] == pytest.approx(4 / 7)
     assert whole["mean"] == pytest.approx(57 / 15) and whole["high"] == pytest.approx(9 / 15)
-    assert "No unit is rated by two raters" in shell(*args, "anna.csv")
+    assert "rated by two raters" in shell(*args, "anna.csv")
     assert "holds neither cases/" in shell.error(*args[:2], ".", "anna.csv")
     assert (
         whole["exact_low"] < 4 / 7 < whole["exact_high"]
@@ -65,7 +65,7 @@ def test_two_raters_of_constructed_cases(here: Path, shell: Shell) -> None:
     assert rows["plausibility"]["pairs"] == 1 and rows["plausibility"]["alpha"] is None
     assert "give each file once" in shell.error(*args, "anna.csv", "anna.csv", code=3)
     rate("ben.csv", [5, 6, 5, 3, 5, 5, 2, ""])
-    assert "is not a whole number from 1 to 5" in shell.error(*args, "ben.csv", code=3)
+    assert "from 1 to 5" in shell.error(*args, "ben.csv", code=3)
     Path("c.csv").write_text(Path("anna.csv").read_text().replace(",structure,", ",structur,"))
     assert "did you mean 'structure'?" in shell.error(*args, "c.csv", code=3)
 
@@ -84,6 +84,7 @@ def test_scenarios_of_one_article_are_not_independent(here: Path, shell: Shell) 
     assert all(whole[f"{name}_low"] is None for name in ("exact", "difference", "alpha", "mean"))
 
 
+@pytest.mark.slow
 def test_raters_of_encounters(here: Path, shell: Shell) -> None:
     run = ("run", "model=encounter/asks_everything", "benchmark=agentclinic,medsp1000")
     shell(*run, "data=sample", "results_dir=r", "-m")
@@ -214,7 +215,7 @@ def test_a_sheet_is_a_judge_and_nothing_is_run_again(sheet: list[Row], shell: Sh
     shell(*RUN, *by_hand("all.csv@dora"))
     assert {v for v, _ in scores("rater/dora").values()} == {0.75}
     shell(*RUN, *by_hand("all.csv"), code=3)
-    assert "all.csv has ratings of anna, dora; name one: rater/all.csv@" in shell.err
+    assert "anna, dora" in shell.err and "rater/all.csv@" in shell.err
     shell(*RUN, *by_hand("anna.csv"))  # a corrected sheet is another judge
     newest = read_record(max(find_gradings(Path("r")), key=lambda p: p.stat().st_mtime))
     assert [r.value for r in newest.results if r.metric == "encounter_completion"] == [1.0]
@@ -254,4 +255,4 @@ def test_how_far_raters_and_evaluators_agree(sheet: list[Row], shell: Shell) -> 
         fill("anna.csv", sheet, lambda u, item, row, w=wrong: row if u + item else row | w)
         assert said in shell.error(*line, code=3)
     shell(*RUN, *by_hand("nobody.csv"), code=2)
-    assert "there is no sheet nobody.csv; `medhelm agreement" in shell.err
+    assert "nobody.csv" in shell.err and "`medhelm agreement" in shell.err

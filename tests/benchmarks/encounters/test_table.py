@@ -92,7 +92,7 @@ def test_specialties_are_there_where_no_model_is_ranked(tmp_path: Path) -> None:
         evaluate(f"encounter/{rule}", max_instances=most, **given)
     found = load_results(tmp_path / "r", plugins=[PLUGIN])
     shown = found.typed("encounters")
-    assert any("stage 10 of up to 12" in note for note in shown.notes)
+    assert any("stage 10 of up" in note for note in shown.notes)
     titles = [grid.title for grid in shown.grids()]
     assert "Completion" in titles and "Items worded as failures" not in titles  # there are none
     rows = [*shown.rows]
@@ -263,7 +263,7 @@ def test_three_models_on_twelve_cases_are_an_examination(tmp_path: Path) -> None
     assert not half["passes"] and rows["lab/all"]["passes"]
     lower = results.typed("encounter_reliability", Settings(pass_mark=0.5))
     assert {r["model"]: r["passes"] for r in lower.rows if r["model"]}["lab/half"]
-    with pytest.raises(UsageError, match="pass mark must lie between 0 and 1, not 60"):
+    with pytest.raises(UsageError, match="pass mark .*0 and 1, not 60"):
         Settings(pass_mark=60)
 
 
@@ -271,4 +271,4 @@ def test_too_few_models_are_no_examination(tmp_path: Path) -> None:
     evaluate(RULES, **cases(tmp_path, 4))
     found = table(tmp_path, "encounter_reliability")
     assert {r["level"] for r in found.rows} == {"model"}
-    assert any("stage: 2 ranked model(s) share 4 case(s); reliability is" in n for n in found.notes)
+    assert any("2 ranked model(s)" in n and "4 case(s)" in n for n in found.notes)

@@ -135,8 +135,8 @@ def test_an_unread_reply_is_in_no_rate_and_the_worst_case_is_beside(results: Pat
     assert two["severe_rate_worst"] == pytest.approx(1 / 3)
     # strict is on the cases that every ranked model has: 002 and 003 are the worst there
     assert two["overall_strict"] == pytest.approx(harmonic_mean(1 / 3, 1 / 2, 1.0))
-    notes = load_results(results).typed("harm").notes
-    assert "labelled: not ranked: lab/three (coverage 66.7%), lab/two (read 66.7%)." in notes
+    notes = " ".join(load_results(results).typed("harm").notes)
+    assert "lab/three (coverage 66.7%), lab/two (read 66.7%)" in notes
 
 
 def test_a_failed_request_takes_its_case_from_that_model_only(results: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_failed_request_takes_its_case_from_that_model_only(results: Path) -> 
     one = rows(results, "model")["lab/one",]
     assert one["overall_worst"] == one["overall"]  # no case is without a value
     notes = " ".join(load_results(results).typed("harm").notes)
-    assert "not of all common cases: lab/three (2 of 3), lab/two (2 of 3)" in notes
+    assert "lab/three (2 of 3)," in notes and "lab/two (2 of 3)" in notes
 
 
 def test_models_are_compared_on_common_cases(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_who_made_the_cases_or_was_held_to_a_schema_is_named(tmp_path: Path) -> 
     notes = load_results(tmp_path / "results").typed("harm").notes
     (made,) = [n for n in notes if "wrote or rated" in n]
     assert made.startswith("lab/one wrote or rated 2 of the 3 cases of labelled itself")
-    assert "labelled: replies were held to a JSON Schema of lab/two." in notes
+    assert any("JSON Schema of lab/two" in note for note in notes)
 
 
 @pytest.mark.parametrize(
@@ -337,11 +337,11 @@ def test_whose_ratings_they_are_where_no_model_is_ranked(
     notes = " ".join(load_results(results).typed("harm").notes)
     assert "the runs share no case" not in notes
     assert ("not validated by clinicians" in notes) == is_warned
-    assert ("the ratings of 3 of 3 cases are experts'" in notes) != is_warned
+    assert ("3 cases are experts'" in notes) != is_warned
 
 
 def test_a_note_on_too_few_values_names_the_secondary_metric(results: Path) -> None:
     table = load_results(results).typed("benchmarks", metrics="all")
     (note,) = (n for n in table.notes if n.startswith("Too few with a value"))
     assert "labelled x lab/two (66.7%" in note
-    assert "labelled x lab/two on noharm_safety (66.7%" in note
+    assert "lab/two on noharm_safety (66.7%" in note

