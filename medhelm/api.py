@@ -95,8 +95,44 @@ def evaluate(
     `ask` a name, a file or an `Asking`. `progress` is shown on a terminal and in a notebook alone. Raises
     MedhelmError before any request, or after all runs where one failed; KeyboardInterrupt once what came is graded.
     """
-    given, registry = locals(), _registry(plugins)
-    jobs = _jobs("evaluate", given, registry)
+    registry = _registry(plugins)
+    chosen = _choices(benchmarks, split, registry)
+    asking, raters = _asking(ask, examples, form, registry), _jury(jury)
+    trackers = tuple(_several(track, "track"))
+    jobs = _checked(
+        "evaluate",
+        (
+            Job(
+                model=model,
+                benchmarks=chosen,
+                data=data,
+                data_dir=_place(data_dir),
+                results_dir=str(results_dir),
+                max_instances=max_instances,
+                repeats=repeats,
+                seed=seed,
+                ask=asking,
+                variants=msgspec.to_builtins(variants),
+                jury=raters,
+                cast=_settings(cast),
+                protocol=_settings(protocol),
+                grader=_settings(grader),
+                reader=msgspec.to_builtins(reader),
+                controls=controls,
+                scoring=scoring,
+                budget_usd=budget_usd,
+                budget_tokens=budget_tokens,
+                privacy=_settings(privacy),
+                rename=rename,
+                ask_again=tuple(ask_again),
+                track=trackers,
+                batch=batch,
+                order=order,
+                servers=servers,
+            )
+            for model in _models(models, registry)
+        ),
+    )
     return _run(jobs, registry, is_shown=progress and has_viewer())
 
 
@@ -128,8 +164,33 @@ def estimate(
     Nothing is sent and no key is needed. What would be refused, by privacy or because it is
     stored under another name, is estimated all the same, and the refusal is a warning. Raises MedhelmError where a name or the data is missing.
     """
-    given, registry = locals(), _registry(plugins)
-    jobs = _jobs("estimate", given, registry)
+    registry = _registry(plugins)
+    chosen = _choices(benchmarks, split, registry)
+    asking, raters = _asking(ask, examples, form, registry), _jury(jury)
+    jobs = _checked(
+        "estimate",
+        (
+            Job(
+                model=model,
+                benchmarks=chosen,
+                data=data,
+                data_dir=_place(data_dir),
+                results_dir=str(results_dir),
+                max_instances=max_instances,
+                repeats=repeats,
+                seed=seed,
+                ask=asking,
+                variants=msgspec.to_builtins(variants),
+                jury=raters,
+                cast=_settings(cast),
+                protocol=_settings(protocol),
+                grader=_settings(grader),
+                reader=msgspec.to_builtins(reader),
+                controls=controls,
+            )
+            for model in _models(models, registry)
+        ),
+    )
     environ = without_keys(os.environ, jobs, registry)
     planned = plan_runs(jobs, registry, environ, is_sending=False)
     for refusal in planned.refused:
@@ -256,35 +317,38 @@ def _benchmark_names(benchmarks: Any, registry: Registry) -> list[str]:
     return [name for b in several for name in _matching(b, known, "benchmark")]
 
 
-def _jobs(caller: str, given: Mapping[str, Any], registry: Registry) -> list[Job]:
-    """Return one checked job for each model, of what a caller was given by name.
+def _models(models: Any, registry: Registry) -> list[ModelSpec]:
+    found = [spec for model in _several(models, "models") for spec in _specs(model, registry)]
+    if not found:
+        raise UsageError("models is empty")
+    return found
 
-    Raises MedhelmError for unknown names and for what no job can have.
-    """
-    values = {name: value for name, value in given.items() if name in Job.__struct_fields__}
-    for name in ("cast", "protocol", "grader", "privacy"):
-        own = values.get(name)
-        values[name] = dict(own) if isinstance(own, Mapping) else own or {}
-    named = given["ask"]
-    named = named if isinstance(named, Asking) else find_asking(named, registry.askings)
-    names = _benchmark_names(given["benchmarks"], registry)
-    values |= {
-        "benchmarks": [BenchmarkChoice(name=name, split=given["split"]) for name in names],
-        "ask": chosen_asking(named, examples=given["examples"], form=given["form"]),
-        "ask_again": tuple(values.get("ask_again", ())),
-        "track": tuple(_several(values.get("track", ()), "track")),
-        "data_dir": None if values["data_dir"] is None else str(values["data_dir"]),
-        "jury": _jury(values["jury"]),
-        "results_dir": str(values["results_dir"]),
-    }
-    jobs: list[Job] = [
-        convert(msgspec.to_builtins(values | {"model": spec}), Job, caller)
-        for model in _several(given["models"], "models")
-        for spec in _specs(model, registry)
-    ]
-    if not jobs or not names:
-        raise UsageError(f"{'benchmarks' if jobs else 'models'} is empty")
-    return jobs
+
+def _choices(benchmarks: Any, split: str | None, registry: Registry) -> tuple[BenchmarkChoice, ...]:
+    names = _benchmark_names(benchmarks, registry)
+    if not names:
+        raise UsageError("benchmarks is empty")
+    return tuple(BenchmarkChoice(name=name, split=split) for name in names)
+
+
+def _asking(
+    ask: str | Asking, examples: int | None, form: Form | None, registry: Registry
+) -> Asking | None:
+    named = ask if isinstance(ask, Asking) else find_asking(ask, registry.askings)
+    return chosen_asking(named, examples=examples, form=form)
+
+
+def _place(folder: str | Path | None) -> str | None:
+    return None if folder is None else str(folder)
+
+
+def _settings(given: Mapping[Any, Any] | None) -> dict[Any, Any]:
+    return dict(given) if isinstance(given, Mapping) else given or {}
+
+
+def _checked(caller: str, jobs: Iterable[Job]) -> list[Job]:
+    """Return jobs whose values all fit their types; raises UsageError naming one that does not."""
+    return [convert(msgspec.to_builtins(job), Job, caller) for job in jobs]
 
 
 def _jury(jury: str | JurySpec | None) -> JuryChoice | None:

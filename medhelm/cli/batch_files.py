@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from medhelm.cli.completion import complete as complete
+from medhelm.cli.options import open_registry
 from medhelm.config import Job
 from medhelm.errors import UsageError
 from medhelm.interop.batch_files import Answers, Exchange, FilePool, Outbox
@@ -24,11 +25,13 @@ from medhelm.runs.runner import Ending, run_sweep
 
 def run(args: argparse.Namespace) -> int:
     """Return 0. No key is needed; nothing is sent."""
+    from medhelm.cli.compose import read_options
     from medhelm.cli.run import jobs_of
 
     config = ["--config-dir", args.config_dir] if args.config_dir else []
     argv = [*config, *args.arguments]
-    jobs, registry = jobs_of(argv)
+    typed = read_options(argv)
+    jobs, registry = jobs_of(typed, open_registry(typed.plugins))
     out = Outbox(results := Path(jobs[0].results_dir), argv)
     _sweep(jobs, registry, out.take)
     written = out.write(Path(args.out))
@@ -45,12 +48,14 @@ def run(args: argparse.Namespace) -> int:
 
 def take_answers(paths: Sequence[Path], results: Path) -> int:
     """Bring answers in, print the tables, and return 0."""
+    from medhelm.cli.compose import read_options
     from medhelm.cli.run import jobs_of
     from medhelm.cli.sweep import show_runs
 
     answers = Answers(paths, results)
     for name, arguments in answers.exports.items():
-        jobs, registry = jobs_of(arguments)
+        typed = read_options(arguments)
+        jobs, registry = jobs_of(typed, open_registry(typed.plugins))
         jobs = [msgspec.structs.replace(job, results_dir=str(results)) for job in jobs]
         endings = _sweep(jobs, registry, answers.of(name))
         show_runs(endings, results, registry)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import get_args
 
-from medhelm.cli.compose import completions, compose, group_names, plugin_files, read_options
+from medhelm.cli.compose import completions, compose, group_names, read_options
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.plugins.commands import KnownCommands, command_module
 from medhelm.plugins.registry import load_registry
@@ -30,7 +30,7 @@ def print_completions(argv: Sequence[str], known: KnownCommands | None = None) -
             + ", ".join(_SHELLS)
         )
     if what != "query":
-        compose(["--shell-completion", *argv], load_registry())
+        compose(read_options(["--shell-completion", *argv]), load_registry())
         return 0
     line = os.environ.get("COMP_LINE", "")
     point = os.environ.get("COMP_POINT", "")
@@ -55,14 +55,16 @@ def _offers(words: Sequence[str], known: KnownCommands) -> list[str]:
 
 def complete(words: Sequence[str]) -> list[str]:
     """Return what the last word of a line of configuration can become."""
-    given, last = words[:-1], words[-1]
-    registry = load_registry(plugin_files(given))
-    key, equals, value = last.partition("=")
+    key, equals, value = words[-1].partition("=")
     if equals and key in _VALUES:
         return [f"{key}={v}" for v in _VALUES[key] if v.startswith(value)]
-    names = group_names(read_options(given), registry)
+    typed = read_options(words[:-1])
+    registry = load_registry(typed.plugins)
+    names = group_names(typed, registry)
     if equals and key in names:
         done, comma, begun = value.rpartition(",")
         return [f"{key}={done}{comma}{n}" for n in names[key] if n.startswith(begun)]
-    offered = (word for word in completions(words, registry) if not word.startswith("hydra"))
+    offered = (
+        word for word in completions(typed, words[-1], registry) if not word.startswith("hydra")
+    )
     return sorted({"model=" if word == "model/" else word for word in offered})

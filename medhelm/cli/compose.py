@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from medhelm.cli.overrides import (
     first_line,
     meant_option,
     not_utf8,
+    refuse_keys,
     refuse_lists,
     translate,
     unreadable,
@@ -50,10 +51,35 @@ _SEARCH_PATH = "hydra.searchpath="
 _SHOWING = ("cfg", "info", "hydra_help", "shell_completion")
 
 
-def compose(argv: Sequence[str], registry: Registry) -> list[dict[str, Any]]:
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """A command line of `medhelm run`: its overrides, and Hydra's options."""
+
+    words: tuple[str, ...]
+    """As they were typed."""
+    overrides: tuple[str, ...]
+    """As Hydra reads them."""
+    plugins: tuple[str, ...]
+    """The files of plugins=[...], which must be known before Hydra composes."""
+    folders: tuple[Path, ...]
+    """The user's folders of configs, named by --config-dir or hydra.searchpath."""
+    searchpath: tuple[str, ...]
+    """These and packages, as Hydra takes them."""
+    cfg: str | None
+    info: str | None
+    resolve: bool
+    hydra_help: bool
+    shell_completion: bool
+
+    @property
+    def shows(self) -> bool:
+        """Return whether nothing is run."""
+        return any(getattr(self, name) for name in _SHOWING)
+
+
+def compose(typed: Options, registry: Registry) -> list[dict[str, Any]]:
     """Return the values of every job that a command line asks for; none where it only shows (--cfg)."""
-    asked = read_options(argv)
-    names = fill_groups(asked, registry)
+    asked, names = fill_groups(typed, registry)
     if any(o.lstrip("+~").startswith(_LAUNCHERS) for o in asked.overrides):
         raise UsageError(
             "Hydra's launchers and other_processes know nothing of limits and budgets that jobs share: write workers=local:4, "
@@ -69,7 +95,7 @@ def compose(argv: Sequence[str], registry: Registry) -> list[dict[str, Any]]:
                 asked, _jobs(asked.overrides, names), registry.benchmarks.keys() - files
             )
     for values in found:
-        if unread := set(listed(values["plugins"])) - set(plugin_files(argv)):
+        if unread := set(listed(values["plugins"])) - set(asked.plugins):
             raise UsageError(
                 f"plugins={sorted(unread)} is in a config file, but plugins are read before "
                 "the configuration is: give plugins=[FILE] on the command line"
@@ -77,20 +103,14 @@ def compose(argv: Sequence[str], registry: Registry) -> list[dict[str, Any]]:
     return found
 
 
-def with_own_models(registry: Registry, argv: Sequence[str]) -> Registry:
+def with_own_models(registry: Registry, typed: Options) -> Registry:
     """Return the registry with the models of the user's folders of configs, for judges and casts."""
     own = {
         name: spec
-        for folder in read_options(argv).folders
+        for folder in typed.folders
         for name, spec in plain_models(folder / "model").items()
     }
     return replace(registry, models={**own, **registry.models}) if own else registry
-
-
-def plugin_files(argv: Sequence[str]) -> list[str]:
-    """Return the files of plugins=[...], which must be known before Hydra composes."""
-    given = [a.partition("=")[2] for a in argv if a.startswith("plugins=")]
-    return _items(given[0]) if given else []
 
 
 def listed(plugins: Any) -> list[str]:
@@ -98,18 +118,17 @@ def listed(plugins: Any) -> list[str]:
     return [plugins] if isinstance(plugins, str) else [str(p) for p in plugins or ()]
 
 
-def completions(words: Sequence[str], registry: Registry) -> list[str]:
-    """Return how the last of the words behind `medhelm run` can go on, by Hydra."""
-    asked = read_options([*words[:-1], "--shell-completion"])
-    names = fill_groups(asked, registry)
-    before, said = os.environ.get("COMP_LINE", ""), io.StringIO()
-    os.environ["COMP_LINE"] = " ".join(["medhelm", *words])
+def completions(typed: Options, last: str, registry: Registry) -> list[str]:
+    """Return how the word behind a command line can go on, by Hydra."""
+    asked, names = fill_groups(replace(typed, shell_completion=True), registry)
+    before, printed = os.environ.get("COMP_LINE", ""), io.StringIO()
+    os.environ["COMP_LINE"] = " ".join(["medhelm", *typed.words, last])
     try:
-        with redirect_stdout(said), _our_errors(asked, names):
+        with redirect_stdout(printed), _our_errors(asked, names):
             _call_main(asked, ["query=bash"])
     finally:
         os.environ["COMP_LINE"] = before
-    return said.getvalue().split()
+    return printed.getvalue().split()
 
 
 # Options --------------------------------------------------------------------------------------
@@ -129,22 +148,19 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
 """The options of Hydra's parser, which it does not offer to others."""
 
 
-def read_options(argv: Sequence[str]) -> argparse.Namespace:
-    """Return Hydra's options and the overrides, which may be in any order.
-
-    `shows`: nothing is run; `folders`: the user's folders of configs, named by --config-dir or
-    hydra.searchpath, which `searchpath` holds as Hydra takes them.
-    """
-    said = io.StringIO()
+def read_options(argv: Sequence[str]) -> Options:
+    """Return Hydra's options and the overrides, which may be in any order. A key among them is refused."""
+    refuse_keys(argv)
+    printed = io.StringIO()
     parser = argparse.ArgumentParser("medhelm run", add_help=False)
     parser.add_argument("overrides", nargs="*")
     for name, (short, more) in _OPTIONS.items():
         parser.add_argument(name, short, **more)
     try:
-        with redirect_stderr(said):
+        with redirect_stderr(printed):
             asked = parser.parse_intermixed_args(argv)
     except SystemExit:
-        reason = said.getvalue().strip().rpartition("error: ")[2]
+        reason = printed.getvalue().strip().rpartition("error: ")[2]
         raise UsageError(
             f"{meant_option(argv, _OPTIONS) or reason}; see `medhelm run --help`"
         ) from None
@@ -153,7 +169,6 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
         raise UsageError(f"--{showing[0]} and --{showing[1]} exclude each other")
     if asked.resolve and not asked.cfg:
         raise UsageError("--resolve goes with --cfg only")
-    asked.shows = bool(showing)
     for override in asked.overrides:
         if override.startswith("="):
             raise UsageError(unreadable(override))
@@ -164,15 +179,25 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
         overrides = [as_meant(o) for o in overrides]
         _refuse_twice(overrides)
     lists = [o.removeprefix(_SEARCH_PATH) for o in overrides if o.startswith(_SEARCH_PATH)]
-    asked.searchpath = [place for text in lists for place in _items(text)]
+    searchpath = [place for text in lists for place in _items(text)]
     if asked.config_dir is not None:
         if not Path(asked.config_dir).is_dir():
             raise UsageError(f"--config-dir {asked.config_dir}: there is no such folder")
-        asked.searchpath.append(f"file://{Path(asked.config_dir).absolute()}")
-    places = (p for p in asked.searchpath if not p.startswith("pkg:"))
-    asked.folders = [Path(place.removeprefix("file://")) for place in places]
-    asked.overrides = [o for o in overrides if not o.startswith(_SEARCH_PATH)]
-    return asked
+        searchpath.append(f"file://{Path(asked.config_dir).absolute()}")
+    places = (p for p in searchpath if not p.startswith("pkg:"))
+    plugins = (a.partition("=")[2] for a in asked.overrides if a.startswith("plugins="))
+    return Options(
+        words=tuple(argv),
+        overrides=tuple(o for o in overrides if not o.startswith(_SEARCH_PATH)),
+        plugins=tuple(_items(next(plugins, ""))),
+        folders=tuple(Path(place.removeprefix("file://")) for place in places),
+        searchpath=tuple(searchpath),
+        cfg=asked.cfg,
+        info=asked.info,
+        resolve=asked.resolve,
+        hydra_help=asked.hydra_help,
+        shell_completion=asked.shell_completion,
+    )
 
 
 def _items(text: str) -> list[str]:
@@ -194,7 +219,7 @@ def _refuse_twice(overrides: Sequence[str]) -> None:
 # Config groups ----------------------------------------------------------------------------------
 
 
-def group_names(asked: argparse.Namespace, registry: Registry) -> dict[str, list[str]]:
+def group_names(asked: Options, registry: Registry) -> dict[str, list[str]]:
     """Return the names of every group: the registry's, the packaged and the user's own."""
     names: dict[str, list[str]] = {}
     for group in _GROUPS:
@@ -215,12 +240,15 @@ def group_names(asked: argparse.Namespace, registry: Registry) -> dict[str, list
     return names
 
 
-def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list[str]]:
-    """Put benchmarks and models into Hydra's config groups; returns the names by group."""
+def fill_groups(typed: Options, registry: Registry) -> tuple[Options, dict[str, list[str]]]:
+    """Put benchmarks and models into Hydra's config groups.
+
+    Returns the options, files of askings replaced by their names there, and the names by group.
+    """
     from hydra.core.config_store import ConfigStore
 
-    refuse_lists(asked.folders)
-    for path in (p for folder in asked.folders for p in folder.rglob("*.yaml")):
+    refuse_lists(typed.folders)
+    for path in (p for folder in typed.folders for p in folder.rglob("*.yaml")):
         refuse_many(path.read_bytes(), str(path))
     store = ConfigStore.instance()
     store.repo = _Uncopied(store.repo)
@@ -231,7 +259,7 @@ def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list
         "ask_defaults": dict.fromkeys(Asking.__struct_fields__),
         "suite_defaults": {"name": None, "benchmarks": []},
     }
-    own_askings = _take_askings(asked, registry)
+    asked, own_askings = _take_askings(typed, registry)
     names = group_names(asked, registry)
     names["ask"] = sorted({*names["ask"], *own_askings})
     # What is a file stays a file, which may say more of a benchmark than its name (the split).
@@ -254,13 +282,14 @@ def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list
     for path, node in nodes.items():
         group, _, name = path.rpartition("/")
         store.store(group=group or None, name=name, node=node, provider="medhelm")
-    return names
+    return asked, names
 
 
-def _take_askings(asked: argparse.Namespace, registry: Registry) -> dict[str, Asking]:
-    """Return the askings of files that `ask=FILE.yaml` names, which are options by their stems from now on."""
+def _take_askings(typed: Options, registry: Registry) -> tuple[Options, dict[str, Asking]]:
+    """Return the options with stems in place of the files that `ask=FILE.yaml` names, and their askings by stem."""
     found: dict[str, Asking] = {}
-    for n, override in enumerate(asked.overrides):
+    overrides = [*typed.overrides]
+    for n, override in enumerate(overrides):
         key, _, value = override.partition("=")
         files = [item for item in _items(value) if item.endswith(SUFFIXES)] if key == "ask" else []
         for file in files:
@@ -268,8 +297,8 @@ def _take_askings(asked: argparse.Namespace, registry: Registry) -> dict[str, As
             if name in registry.askings or name in found:
                 raise UsageError(f"ask={file}: there is an asking {name!r} already; rename one")
             found[name] = find_asking(file, registry.askings)
-            asked.overrides[n] = asked.overrides[n].replace(file, name)
-    return found
+            overrides[n] = overrides[n].replace(file, name)
+    return replace(typed, overrides=tuple(overrides)), found
 
 
 class _Uncopied(dict[str, Any]):
@@ -328,7 +357,7 @@ def _spread(override: Any, names: Mapping[str, list[str]]) -> list[str]:
 
 
 def _compose_all(
-    asked: argparse.Namespace, jobs: Iterable[tuple[str, ...]], plain: Iterable[str]
+    asked: Options, jobs: Iterable[tuple[str, ...]], plain: Iterable[str]
 ) -> list[dict[str, Any]]:
     """Return the values of every job. Jobs that differ in the benchmark's name share one composition.
 
@@ -356,7 +385,7 @@ def _compose_all(
     return found
 
 
-def _search_path(asked: argparse.Namespace) -> list[str]:
+def _search_path(asked: Options) -> list[str]:
     return [f"{_SEARCH_PATH}[{','.join(map(quoted, asked.searchpath))}]"] * bool(asked.searchpath)
 
 
@@ -381,7 +410,7 @@ def _named(config: Any, choices: Mapping[str, Any]) -> Any:
 # Hydra's own main -------------------------------------------------------------------------------
 
 
-def _call_main(asked: argparse.Namespace, overrides: Sequence[str]) -> None:
+def _call_main(asked: Options, overrides: Sequence[str]) -> None:
     import hydra
 
     line = []
@@ -406,7 +435,7 @@ def _call_main(asked: argparse.Namespace, overrides: Sequence[str]) -> None:
 
 
 @contextmanager
-def _our_errors(asked: argparse.Namespace, names: Mapping[str, list[str]]) -> Iterator[None]:
+def _our_errors(asked: Options, names: Mapping[str, list[str]]) -> Iterator[None]:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError

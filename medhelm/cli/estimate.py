@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medhelm.cli.completion import complete as complete
-from medhelm.cli.options import print_json, print_rows
+from medhelm.cli.options import open_registry, print_json, print_rows
 from medhelm.runs.estimates import RunEstimate, Totals, add_up, sum_up
 from medhelm.runs.estimation import estimate_runs, without_keys
 from medhelm.runs.planning import Run, plan_runs
@@ -17,10 +17,12 @@ from medhelm.runs.planning import Run, plan_runs
 
 def run(args: argparse.Namespace) -> int:
     """Return 0. No key is needed, nothing is sent or written."""
+    from medhelm.cli.compose import read_options
     from medhelm.cli.run import jobs_of
 
     argv = [*(["--config-dir", args.config_dir] if args.config_dir else []), *args.arguments]
-    jobs, registry = jobs_of(argv)
+    typed = read_options(argv)
+    jobs, registry = jobs_of(typed, open_registry(typed.plugins))
     if jobs:
         environ = without_keys(os.environ, jobs, registry)
         planned = plan_runs(jobs, registry, environ, is_sending=False)

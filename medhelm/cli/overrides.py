@@ -10,7 +10,9 @@ from typing import Any
 
 from medhelm.cli.other_tools import explain_key, explain_option, explain_word
 from medhelm.errors import MedhelmError, UnknownName, UsageError
+from medhelm.models.access import HEADER_FORM, header_variable, key_parameter
 from medhelm.models.catalogue import unknown_model
+from medhelm.models.hosts import KEY_NAME
 
 _ONE_OF = ("model", "benchmark", "suite", "jury")
 """Groups of which a job has one option: of a list Hydra would merge all and keep the last."""
@@ -21,6 +23,39 @@ _ESCAPE = re.compile(r"\\(\\(?=[ntr])|[ntr])")
 _MEANT = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 _PLAIN = re.compile(r"[\w./:@+-]+")
 _LITERAL = re.compile(r"\\[ntr]")
+_NAME_INSIDE = re.compile(r"[{,]\s*['\"]?([\w.-]+)['\"]?\s*:")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LONG = 20
+"""Names of variables that are longer and mix a-z with digits look like keys."""
+
+
+def refuse_keys(argv: Sequence[str]) -> None:
+    """Refuse anything that looks like a key on the command line, without repeating it."""
+    for argument in argv:
+        name, _, value = argument.partition("=")
+        name = name.lstrip("+~")
+        if ".headers" in name:
+            values = [v.rpartition(":")[2].strip(" '\"") for v in value.strip("{} ").split(",")]
+            if value.strip("{} ") and not all(map(header_variable, values)):
+                raise UsageError(f"{name} {HEADER_FORM}")
+            continue
+        if name.endswith("api_key_env"):
+            held = value.strip("'\"")
+            is_like_key = (
+                len(held) > _LONG and re.search("[a-z]", held) and re.search("[0-9]", held)
+            )
+            if held not in ("null", "") and (is_like_key or not _ENV_NAME.fullmatch(held)):
+                raise UsageError(
+                    f"{name} takes the name of an environment variable, not a key; "
+                    f"put the key into the environment and give {name}=ITS_NAME"
+                )
+        elif key_parameter(value) or any(
+            map(KEY_NAME.search, [name, *_NAME_INSIDE.findall(value)])
+        ):
+            raise UsageError(
+                f"{name}=... is refused: keys are read from the environment only; "
+                "export the key and name its variable with model.api_key_env=NAME"
+            )
 
 
 def as_meant(override: str) -> str:

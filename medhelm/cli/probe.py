@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from medhelm.cli.completion import complete as complete
-from medhelm.cli.options import print_json, print_rows
+from medhelm.cli.options import open_registry, print_json, print_rows
 from medhelm.errors import ModelError, UsageError
 from medhelm.extract.reply_form import closed
 from medhelm.models import check_model, is_instance_model, open_model
@@ -67,11 +67,12 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
 def run(args: argparse.Namespace) -> int:
     """Return 0 where the server answered; raises ModelError where it did not."""
-    from medhelm.cli.compose import compose
-    from medhelm.cli.run import load_plugins, to_model
+    from medhelm.cli.compose import compose, read_options
+    from medhelm.cli.run import to_model
 
     argv = [*(["--config-dir", args.config_dir] if args.config_dir else []), *args.arguments]
-    found = compose(argv, load_plugins(args.arguments))
+    typed = read_options(argv)
+    found = compose(typed, open_registry(typed.plugins))
     if not found:  # --cfg and the like
         return 0
     ways = each_address(to_model(found[0]))

@@ -6,9 +6,8 @@ Composed configs become typed jobs here.
 from __future__ import annotations
 
 import os
-import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ import msgspec
 from medhelm.cli import demo
 from medhelm.cli.completion import complete as complete
 from medhelm.cli.completion import print_completions
-from medhelm.cli.compose import compose, plugin_files, with_own_models
+from medhelm.cli.compose import Options, compose, read_options, with_own_models
 from medhelm.cli.options import open_registry
 from medhelm.config import DEFAULT_ASKING, Job, JuryChoice, chosen_asking, convert
 from medhelm.errors import UsageError
@@ -25,103 +24,62 @@ from medhelm.plugins.registry import Registry
 from medhelm.schema.asking import Asking, Form
 from medhelm.schema.model import ModelSpec
 
-_COMPLETION = {"-sc", "--shell-completion"}
-_NAME_INSIDE = re.compile(r"[{,]\s*['\"]?([\w.-]+)['\"]?\s*:")
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LONG = 20
-"""Names of variables that are longer and mix a-z with digits look like keys."""
+_COMPLETION, _HELP = {"-sc", "--shell-completion"}, {"-h", "--help"}
 
 
 def run(argv: list[str]) -> int:
     """Return the exit code of one sweep; without arguments, of the offline demo."""
-    is_demo = not argv
-    if is_demo:
-        print(demo.TITLE)
+    if not argv:
+        return _run_demo()
     if _COMPLETION & set(argv):
         return print_completions([a for a in argv if a not in _COMPLETION])
-    registry = load_plugins(argv)
-    if is_demo:
-        argv = demo.options(registry)
-    if {"-h", "--help"} & set(argv):
+    is_help = bool(_HELP & set(argv))
+    typed = read_options([a for a in argv if a.startswith("plugins=")] if is_help else argv)
+    registry = open_registry(typed.plugins)
+    if is_help:
         from medhelm.cli.run_help import print_help
 
         print_help(registry)
     else:
-        jobs, own = jobs_of(argv, registry)
-        if jobs:
-            _run_jobs(jobs, own, argv, is_demo=is_demo)
-        if is_demo:
-            demo.show_site(registry)
+        _run_typed(typed, registry)
     return 0
 
 
-def _run_jobs(
-    jobs: Sequence[Job], registry: Registry, argv: Sequence[str], *, is_demo: bool
-) -> None:
-    """Ask all jobs, here or by workers, and show what came of them; raises what stopped a run or the sweep."""
-    from medhelm.cli.engines import POOL
-    from medhelm.cli.sweep import ask_jobs, print_results, show_runs, trial_lines
+def _run_demo() -> int:
+    print(demo.TITLE)
+    registry = open_registry(())
+    _run_typed(read_options(demo.options(registry)), registry, is_demo=True)
+    demo.show_site(registry)
+    return 0
 
+
+def _run_typed(typed: Options, registry: Registry, *, is_demo: bool = False) -> None:
+    """Ask all jobs, here or by workers, and show what came of them; raises what stopped a run or the sweep."""
+    jobs, own = jobs_of(typed, registry)
+    if not jobs:
+        return
+    from medhelm.cli.engines import POOL
+    from medhelm.cli.sweep import ask_jobs, print_results, refuse_swept, show_runs, trial_lines
+
+    refuse_swept(jobs)
     if any(job.workers for job in jobs):
         from medhelm.cli.workers import ask_with_workers
 
-        asked = ask_with_workers(jobs, registry, argv)
+        asked = ask_with_workers(jobs, own, typed.words)
     else:
-        asked = ask_jobs(jobs, registry)
+        asked = ask_jobs(jobs, own)
     if POOL not in os.environ:  # a worker leaves it to its command
         endings, results = asked.end.endings, Path(jobs[0].results_dir)
-        show_runs(endings, results, registry, demo.print_ranking if is_demo else print_results)
+        show_runs(endings, results, own, demo.print_ranking if is_demo else print_results)
         for line in trial_lines(endings):
             print(line)
-    asked.raise_worst(f"medhelm run {shlex.join(argv)}")
+    asked.raise_worst(f"medhelm run {shlex.join(typed.words)}")
 
 
-def jobs_of(argv: Sequence[str], registry: Registry | None = None) -> tuple[list[Job], Registry]:
-    """Return the jobs that a command line asks for, none where it only shows, and the registry with the user's models.
-
-    `registry`: where its plugins are loaded already.
-    """
-    registry = load_plugins(argv) if registry is None else registry
-    own = with_own_models(registry, argv)
-    return [to_job(config) for config in compose(argv, registry)], own
-
-
-def load_plugins(argv: Sequence[str]) -> Registry:
-    """Return the registry that a command line asks for. A key on it is refused."""
-    _refuse_keys(argv)
-    return open_registry(plugin_files(argv))
-
-
-def _refuse_keys(argv: Sequence[str]) -> None:
-    """Refuse anything that looks like a key on the command line, without repeating it."""
-    from medhelm.models.access import HEADER_FORM, header_variable, key_parameter
-    from medhelm.models.hosts import KEY_NAME
-
-    for argument in argv:
-        name, _, value = argument.partition("=")
-        name = name.lstrip("+~")
-        if ".headers" in name:
-            values = [v.rpartition(":")[2].strip(" '\"") for v in value.strip("{} ").split(",")]
-            if value.strip("{} ") and not all(map(header_variable, values)):
-                raise UsageError(f"{name} {HEADER_FORM}")
-            continue
-        if name.endswith("api_key_env"):
-            held = value.strip("'\"")
-            is_like_key = (
-                len(held) > _LONG and re.search("[a-z]", held) and re.search("[0-9]", held)
-            )
-            if held not in ("null", "") and (is_like_key or not _ENV_NAME.fullmatch(held)):
-                raise UsageError(
-                    f"{name} takes the name of an environment variable, not a key; "
-                    f"put the key into the environment and give {name}=ITS_NAME"
-                )
-        elif key_parameter(value) or any(
-            map(KEY_NAME.search, [name, *_NAME_INSIDE.findall(value)])
-        ):
-            raise UsageError(
-                f"{name}=... is refused: keys are read from the environment only; "
-                "export the key and name its variable with model.api_key_env=NAME"
-            )
+def jobs_of(typed: Options, registry: Registry) -> tuple[list[Job], Registry]:
+    """Return the jobs that a command line asks for, none where it only shows, and the registry with the user's models."""
+    own = with_own_models(registry, typed)
+    return [to_job(config) for config in compose(typed, registry)], own
 
 
 class _Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

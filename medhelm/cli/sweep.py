@@ -51,7 +51,6 @@ _LOAD_AFTER_S = 0.5
 
 def ask_jobs(jobs: Sequence[Job], registry: Registry) -> Asked:
     """Return how the runs of all jobs ended, asked together."""
-    refuse_swept(jobs)
     planned, first = plan_runs(jobs, registry, os.environ), jobs[0]
     pool = join_pool(first, planned.runs, os.environ)
     ledger = capped_ledger(planned.runs, first.budget_usd, first.budget_tokens, pool)

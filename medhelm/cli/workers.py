@@ -25,7 +25,7 @@ from medhelm.cli.engines import (
     Worker,
     chosen_engine,
 )
-from medhelm.cli.sweep import Asked, ask_jobs, make_results, refuse_swept
+from medhelm.cli.sweep import Asked, ask_jobs, make_results
 from medhelm.cli.worker import new_pool
 from medhelm.config import Job
 from medhelm.errors import DataError, Interrupted, MedhelmError, ModelError, RecordError, UsageError
@@ -73,7 +73,6 @@ def _why(ended: Ended) -> str:
 
 def ask_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str]) -> Asked:
     """Return how the runs of all jobs ended, asked by workers together."""
-    refuse_swept(jobs)
     choice = chosen_engine(jobs[0].workers, jobs[0].engine)
     if jobs[0].shard:
         raise UsageError("workers= and shard= part the runs twice: give one of them")

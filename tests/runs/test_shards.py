@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import os
 import re
@@ -12,7 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import msgspec
 import pandas as pd
 import pytest
 from scripted_evaluators import judge
@@ -20,10 +21,11 @@ from scripted_evaluators import judge
 import medhelm
 from medhelm import api
 from medhelm.cli import run_command
+from medhelm.config import Job
 from medhelm.errors import RunLocked, UsageError
 from medhelm.models import ModelPool, serving
 from medhelm.models.costs import Ledger
-from medhelm.plugins.registry import load_registry
+from medhelm.plugins.registry import Registry
 from medhelm.runs.planning import Run, capped_ledger, plan_runs
 from medhelm.runs.runner import Ending, run_sweep
 from medhelm.schema.model import ModelSpec
@@ -58,11 +60,12 @@ class Quiet:
 
 
 def planned(shard: str, **given: Any) -> Sequence[Run]:
-    bound = inspect.signature(medhelm.evaluate).bind(**given)
-    bound.apply_defaults()
-    registry = load_registry((given["plugins"],) if "plugins" in given else ())
-    jobs = api._jobs("evaluate", bound.arguments | {"shard": shard}, registry)
-    return plan_runs(jobs, registry, os.environ).runs
+    def plan(jobs: Sequence[Job], registry: Registry, **_: object) -> Sequence[Run]:
+        parts = [msgspec.structs.replace(job, shard=shard) for job in jobs]
+        return plan_runs(parts, registry, os.environ).runs
+
+    with patch.object(api, "_run", plan):
+        return medhelm.evaluate(**given)  # type: ignore[return-value]
 
 
 def ask(shard: str, **given: Any) -> tuple[Ending, list[str]]:
