@@ -20,6 +20,7 @@ from medhelm.grading.jury.metric import default_jury
 from medhelm.review.marks import Asked, Marks
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec, JuryTerms, MetricRef
+from medhelm.stats.agreement import krippendorff_alpha
 from medhelm.store.records import read_record
 from medhelm.tables.clinicians import agreement
 from tests.build_runs import EXACT, Item, items, write_run
@@ -511,6 +512,16 @@ def test_pairs_that_contradict_each_other_exactly_are_counted(answers: Answers) 
     own = row_of(text, "clinicians")
     assert (own["pairs"], own["pairs_undefined"]) == (2, 1)
     assert "exact contradiction: 1 of" in text and "1 of ward" in text
+    # each of them left out leaves two
+    alphas = [
+        krippendorff_alpha(np.asarray([marks[a], marks[b]], dtype=float).T, "ordinal")
+        for a, b in ("AB", "AC", "BC")
+    ]
+    ends = [own["alpha_without_least"], own["alpha_without_most"]]
+    assert ends == pytest.approx([min(alphas), max(alphas)])
+    assert f"With one of them left out: {ends[0]:.2f} to {ends[1]:.2f}." in text
+    two = row_of(answers(rate(of_lead({k: marks[k] for k in "AC"})), *JSON), "clinicians")
+    assert two["alpha_without_least"] is None
 
 
 def test_a_jury_that_contradicts_exactly_has_no_icc(tmp_path: Path, answers: Answers) -> None:
