@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medhelm.cli.model_calls import ask, show_estimate
+from medhelm.cli.model_calls import ask, environ_of, show_estimate
 from medhelm.cli.options import DEFAULT_RESULTS, data_folder, open_registry
 from medhelm.cli.rating_forms import DATA_FORMATS, read_settings, run_choice
 from medhelm.cli.tables import chosen_format, emit
@@ -65,7 +64,7 @@ def _stress(args: argparse.Namespace) -> int:
     choice, registry, folder = run_choice(args), open_registry(args.plugin), data_folder(args)
     most, seed = args.sample or ANSWERS, chosen.bootstrap_seed
     judges = read_judges(choice, args.stored, registry, folder, most, seed)
-    environ = None if args.estimate else os.environ
+    environ = environ_of(args)
     runs = [run for judge in judges if (run := judge.run(environ)) is not None]
     if args.estimate and runs:
         return show_estimate(runs, args.format)
@@ -93,8 +92,7 @@ def _measure_reader(args: argparse.Namespace) -> int:
         raise UsageError("a reader is measured by --reader MODEL --replies FILE alone")
     form, trial = chosen_format(args.format, args.out), ReaderTrial([*map(Path, args.replies)])
     model = find_model(args.reader, open_registry(args.plugin).models)
-    environ = None if args.estimate else os.environ
-    run = trial.run(model, Path(args.results_dir), args.data_class, environ)
+    run = trial.run(model, Path(args.results_dir), args.data_class, environ_of(args))
     if args.estimate:
         return show_estimate([run], args.format)
     ask([run], args).raise_worst()

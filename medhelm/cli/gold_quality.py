@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 import msgspec
 
-from medhelm.cli.model_calls import ask, show_estimate
+from medhelm.cli.model_calls import ask, environ_of, show_estimate
 from medhelm.cli.options import data_folder, open_registry, print_json, print_rows
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import UsageError
@@ -30,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--split is of the full data; leave it out with --data sample")
     dataset = open_dataset(benchmark, args.data, split=args.split, root=data_folder(args))
     review = GoldReview(dataset, judge, Path(args.results_dir), args.max_instances)
-    planned = review.run(None if args.estimate else os.environ)
+    planned = review.run(environ_of(args))
     if args.estimate:
         return show_estimate([planned], args.format)
     asked = ask([planned], args)

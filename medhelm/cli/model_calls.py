@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from medhelm.cli.estimate import show_estimates
@@ -31,6 +32,11 @@ def ask(runs: Sequence[Run], args: argparse.Namespace) -> Asked:
     own = ((end.run, end.record) for end in asked.end.endings if end.run.is_own)
     _print_usage([(run, record) for run, record in own if record is not None])
     return asked
+
+
+def environ_of(args: argparse.Namespace) -> Mapping[str, str] | None:
+    """Return the environment, which holds the keys; None: an estimate needs none."""
+    return None if args.estimate else os.environ
 
 
 def check_estimate(args: argparse.Namespace) -> None:

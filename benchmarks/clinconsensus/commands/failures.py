@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 from medhelm.plugin import UsageError, model_calls, options, tables
@@ -51,12 +50,12 @@ def run(args: argparse.Namespace) -> int:
         tables.emit([failures_table(answers, labels, by, chosen)], form, args.out)
         return 0
     model = options.find_model(args.judge, options.open_registry(args.plugin).models)
-    environ = None if args.estimate else os.environ
+    environ = model_calls.environ_of(args)
     run = labelling_run(some or answers[:1], model, Path(args.results_dir), environ)
     if args.estimate:
         return model_calls.show_estimate([run], form)
     asked = model_calls.ask([run], args)
-    labels = read_types(some, model, run.path)
+    labels = read_types(some, run.path)
     by = f"{args.judge}, which nobody has compared with people"
     tables.emit([failures_table(answers, labels, by, chosen)], form, args.out)
     asked.raise_worst()

@@ -13,7 +13,6 @@ flags.jsonl                     what the checks found; ends.jsonl: how each arti
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -61,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         players,
         out,
         data_class=args.source_class,
-        environ=None if args.estimate else os.environ,
+        environ=model_calls.environ_of(args),
         max_output_tokens=max(phase.budget for phase in PHASES.values()),
         reasoning_output_tokens=questions.REASONING_BUDGET,
         seed=args.seed,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -99,7 +98,7 @@ def _judge_runs(
                 {by_judge.JUDGE: judge},
                 by_judge.judge_folder(Path(args.results_dir), name, judge),
                 data_class=card.data_class,
-                environ=None if args.estimate else os.environ,
+                environ=model_calls.environ_of(args),
                 max_output_tokens=by_judge.BUDGET,
                 reasoning_output_tokens=by_judge.REASONING_BUDGET,
             )

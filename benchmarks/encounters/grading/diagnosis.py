@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,7 +23,7 @@ from medhelm import (
     Terms,
     pooled_share,
 )
-from medhelm.plugin import fencing, grader, questions, reply_form, tokens
+from medhelm.plugin import fencing, grader, questions, reply_form
 from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import (
@@ -51,17 +50,23 @@ def read_same(text: str, given: str = "") -> bool:
     return bool(reply_form.read_object(text, _SCHEMA, given)["same"])
 
 
+def _question(instance: Instance, given: str, terms: Terms) -> questions.Question[bool]:
+    return questions.Question(
+        step="diagnosis",
+        messages=messages(instance.references[0], given),
+        schema=_SCHEMA,
+        read=lambda text: read_same(text, given),
+        repair=_again,
+        expected=40,
+        again=100,
+        repairs=terms.settings[grader.REPAIRS],
+    )
+
+
 async def grade(benchmark: Benchmark, shown: grader.Shown, terms: Terms, ask: Send) -> FinalAnswer:
     """Return one judge's verdict on the diagnosis of a consultation."""
-    given = _given(shown)
-    found = await questions.send_until_read(
-        partial(ask, grader.JUDGE, step="diagnosis"),
-        partial(terms.request, shown.instance, grader.JUDGE, json_schema=_SCHEMA),
-        messages(shown.instance.references[0], given),
-        lambda text: read_same(text, given),
-        _again,
-        terms.settings[grader.REPAIRS],
-    )
+    question = _question(shown.instance, _given(shown), terms)
+    found = await question.put(shown.instance, grader.JUDGE, terms, ask)
     if found.end in ("error", "oversize"):
         return found.answer({})
     ending = "refused" if found.end == "refused" else "unreadable" if found.end else ""
@@ -77,9 +82,7 @@ def forecast(
     benchmark: Benchmark, instance: Instance, terms: Terms, answer: int
 ) -> Iterator[Forecast]:
     """Yield the one call to a judge."""
-    sent = messages(instance.references[0], "x" * 60)
-    spent = tokens.request_tokens(terms.request(instance, grader.JUDGE, sent, _SCHEMA))
-    yield questions.one_call(terms, grader.JUDGE, spent, 40, 100, terms.settings[grader.REPAIRS])
+    yield _question(instance, "x" * 60, terms).forecast(instance, grader.JUDGE, terms)
 
 
 def stand_in(shown: grader.Shown, settings: Mapping[str, Any]) -> dict[str, Any]:

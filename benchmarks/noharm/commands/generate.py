@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from pathlib import Path
@@ -34,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     _check_count(args.n, most_settings(series.guideline.passages))
     results = Path(args.results_dir)
     folder = Path(args.out) if args.out else results / "generated" / series.prefix
-    environ = None if args.estimate else os.environ
+    environ = model_calls.environ_of(args)
     own = series_run(series, args.n, folder, args.guideline_class, environ)
     if args.estimate:
         return model_calls.show_estimate([own], args.format)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -81,7 +80,7 @@ def _judge_run(args: argparse.Namespace, cases: tuple[Case, ...]) -> own_runs.Ru
         {JUDGE: model},
         Path(args.results_dir) / "qc" / f"{sha256[:12]}-{model.name.replace('/', '__')}",
         data_class=args.data_class or ("private" if args.file else "public"),
-        environ=None if args.estimate else os.environ,
+        environ=model_calls.environ_of(args),
         decides=sha256,
         max_output_tokens=BUDGET,
         reasoning_output_tokens=4 * BUDGET,
