@@ -14,10 +14,9 @@ from medhelm.cli.sweep import ask_runs
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import UsageError
 from medhelm.models.catalogue import find_model
-from medhelm.models.costs import Ledger
+from medhelm.models.costs import Ledger, capped_ledger
 from medhelm.proof.gold_quality import CONFIDENCE, GoldReport, GoldReview
 from medhelm.runs.own_runs import has_instances
-from medhelm.runs.planning import capped_ledger
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     planned = review.run(None if args.estimate else os.environ)
     if args.estimate:
         return show_estimate([planned], args.format)
-    ledger = capped_ledger([planned], args.budget_usd, args.budget_tokens)
+    ledger = capped_ledger(planned.models, args.budget_usd, args.budget_tokens)
     if has_instances(planned):  # else an earlier version has asked for all
         ask_runs([planned], ledger).raise_worst()
     report = review.report()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from medhelm.cli.estimate import show_estimates
 from medhelm.cli.options import print_rows
-from medhelm.runs.planning import Run
+from medhelm.runs.run import Run
 from medhelm.schema.episode import MODEL
 from medhelm.schema.run import RunRecord
 from medhelm.store.runlog import read_begun
@@ -23,9 +23,10 @@ def ask(
 ) -> Asked:
     """Return how runs ended that are asked under the caps; `before` is called once nothing can be refused."""
     from medhelm.cli.sweep import ask_runs
-    from medhelm.runs.planning import capped_ledger
+    from medhelm.models.costs import capped_ledger
 
-    ledger = capped_ledger(runs, args.budget_usd, args.budget_tokens)
+    models = (model for run in runs for model in run.models)
+    ledger = capped_ledger(models, args.budget_usd, args.budget_tokens)
     if before is not None:
         before()
     return ask_runs(runs, ledger)

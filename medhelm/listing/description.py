@@ -17,7 +17,7 @@ from medhelm.data.dataset import open_dataset
 from medhelm.data.rubrics import known_rubrics
 from medhelm.data.sources import file_path, how_to_get, is_found, origin_of
 from medhelm.errors import MedhelmError, UnknownName
-from medhelm.grading.grade import AS_FIXED
+from medhelm.grading.grade import AS_FIXED, metric_names
 from medhelm.grading.jury.choice import jury_names, packaged_jury
 from medhelm.grading.jury.grader import judge_messages
 from medhelm.listing.listed import jury_entry, profile_entry
@@ -26,7 +26,6 @@ from medhelm.plugins.profiles import profile_names, read_profile
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import field_values, render_prompt, resolve_prompt
 from medhelm.proof.manifest import read_manifest
-from medhelm.runs.planning import metric_names
 from medhelm.schema.data import Benchmark, Instance, Rubric
 from medhelm.schema.run import fields_of
 from medhelm.schema.score import Metric

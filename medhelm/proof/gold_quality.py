@@ -33,7 +33,7 @@ from medhelm.prompts.messages import render_prompt
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
 from medhelm.protocols.questions import followed_by, one_call, send_until_read
 from medhelm.runs.own_runs import own_run, stored_episodes
-from medhelm.runs.planning import Run
+from medhelm.runs.run import Run
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Message
 from medhelm.schema.model import ModelSpec

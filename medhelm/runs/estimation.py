@@ -28,7 +28,7 @@ from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Forecast, terms_of
 from medhelm.runs.casting import choose_cast, named_model
 from medhelm.runs.estimates import JudgeEstimate, RoleEstimate, RunEstimate
-from medhelm.runs.planning import Run
+from medhelm.runs.run import Run
 from medhelm.runs.selection import Selection, find_unread, plan_of, select, selection_key
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode

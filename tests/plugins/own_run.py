@@ -20,10 +20,11 @@ from medhelm import (
 )
 from medhelm.cli.sweep import ask_runs
 from medhelm.errors import MedhelmError
+from medhelm.models.costs import capped_ledger
 from medhelm.plugin import model_calls, options
 from medhelm.protocols.protocol import together
 from medhelm.runs.own_runs import own_run, stored_episodes
-from medhelm.runs.planning import Run, capped_ledger
+from medhelm.runs.run import Run
 
 ROLES = ("writer", "first", "second")
 
@@ -79,7 +80,7 @@ def main() -> int:
     run = briefs_run(args.folder, args.url, args.count)
     if args.estimate:
         return model_calls.show_estimate([run], "text")
-    asked = ask_runs([run], capped_ledger([run], args.budget_usd, args.budget_tokens))
+    asked = ask_runs([run], capped_ledger(run.models, args.budget_usd, args.budget_tokens))
     made = sorted(e.instance_id for e in stored_episodes(run.path) if e.ending == "made")
     (args.folder / "made.txt").write_text("\n".join(made))
     if (record := asked.end.endings[0].record) is not None:
