@@ -22,7 +22,6 @@ from medhelm.config import (
     DEFAULT_RESULTS,
     BenchmarkChoice,
     Job,
-    JuryChoice,
     PrivacyPolicy,
     chosen_asking,
     convert,
@@ -104,7 +103,7 @@ def evaluate(
     )
     job = replace(job, seed=seed, data_dir=_place(data_dir), results_dir=str(results_dir))
     job = replace(job, ask=_asking(ask, examples, form, registry), variants=_plain(variants))
-    job = replace(job, jury=_jury(jury), reader=_plain(reader), controls=controls)
+    job = replace(job, jury=_jury(jury, registry), reader=_plain(reader), controls=controls)
     job = replace(job, cast=_settings(cast), protocol=_settings(protocol), grader=_settings(grader))
     job = replace(job, scoring=scoring, budget_usd=budget_usd, budget_tokens=budget_tokens)
     job = replace(job, privacy=_settings(privacy), rename=rename, ask_again=tuple(ask_again))
@@ -150,7 +149,7 @@ def estimate(
     )
     job = replace(job, seed=seed, data_dir=_place(data_dir), results_dir=str(results_dir))
     job = replace(job, ask=_asking(ask, examples, form, registry), variants=_plain(variants))
-    job = replace(job, jury=_jury(jury), reader=_plain(reader), controls=controls)
+    job = replace(job, jury=_jury(jury, registry), reader=_plain(reader), controls=controls)
     job = replace(job, cast=_settings(cast), protocol=_settings(protocol), grader=_settings(grader))
     jobs = _checked("estimate", (replace(job, model=spec) for spec in specs))
     environ = without_keys(os.environ, jobs, registry)
@@ -318,11 +317,8 @@ def _checked(caller: str, jobs: Iterable[Job]) -> list[Job]:
     return [convert(_plain(job), Job, caller) for job in jobs]
 
 
-def _jury(jury: str | JurySpec | None) -> JuryChoice | None:
-    if jury is None:
-        return None
-    spec = packaged_jury(jury) if isinstance(jury, str) else jury
-    return JuryChoice(**{name: getattr(spec, name) for name in spec.__struct_fields__})
+def _jury(jury: str | JurySpec | None, registry: Registry) -> JurySpec | None:
+    return packaged_jury(jury, registry.models) if isinstance(jury, str) else jury
 
 
 def _run(jobs: Sequence[Job], registry: Registry, *, is_shown: bool) -> Results:

@@ -88,7 +88,7 @@ def _find(name: str, registry: Registry, root: Path) -> tuple[str, Facts]:
     if name in profile_names():
         return "profile", profile_entry(read_profile(name))
     if name in jury_names():
-        return "jury", jury_entry(packaged_jury(name))
+        return "jury", jury_entry(packaged_jury(name, registry.models))
     suites = packaged_suites()
     if name in suites:
         return "suite", {"name": name, "benchmarks": suites[name]}
