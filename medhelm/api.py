@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from medhelm.config import (
     DEFAULT_ASKING,
     DEFAULT_RESULTS,
     BenchmarkChoice,
     Job,
-    JuryChoice,
     PrivacyPolicy,
     chosen_asking,
     convert,
@@ -34,13 +34,14 @@ from medhelm.listing.description import Description, describe_name
 from medhelm.listing.listed import BenchmarkEntry, Listing, benchmark_list, model_list
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
+from medhelm.models.costs import capped_ledger
 from medhelm.plugins.askings import find_asking
 from medhelm.plugins.registry import Registry, load_registry
 from medhelm.proof.validation import Data, Report
 from medhelm.proof.validation import validate as prove_benchmark
 from medhelm.runs.estimates import RunEstimate
 from medhelm.runs.estimation import estimate_runs, without_keys
-from medhelm.runs.planning import capped_ledger, plan_runs
+from medhelm.runs.planning import plan_runs
 from medhelm.runs.progress import Display, has_viewer
 from medhelm.runs.regrading import regrade
 from medhelm.runs.runner import SweepEnd, run_sweep
@@ -96,43 +97,20 @@ def evaluate(
     MedhelmError before any request, or after all runs where one failed; KeyboardInterrupt once what came is graded.
     """
     registry = _registry(plugins)
-    chosen = _choices(benchmarks, split, registry)
-    asking, raters = _asking(ask, examples, form, registry), _jury(jury)
-    trackers = tuple(_several(track, "track"))
-    jobs = _checked(
-        "evaluate",
-        (
-            Job(
-                model=model,
-                benchmarks=chosen,
-                data=data,
-                data_dir=_place(data_dir),
-                results_dir=str(results_dir),
-                max_instances=max_instances,
-                repeats=repeats,
-                seed=seed,
-                ask=asking,
-                variants=msgspec.to_builtins(variants),
-                jury=raters,
-                cast=_settings(cast),
-                protocol=_settings(protocol),
-                grader=_settings(grader),
-                reader=msgspec.to_builtins(reader),
-                controls=controls,
-                scoring=scoring,
-                budget_usd=budget_usd,
-                budget_tokens=budget_tokens,
-                privacy=_settings(privacy),
-                rename=rename,
-                ask_again=tuple(ask_again),
-                track=trackers,
-                batch=batch,
-                order=order,
-                servers=servers,
-            )
-            for model in _models(models, registry)
-        ),
+    specs, chosen = _models(models, registry), _choices(benchmarks, split, registry)
+    job = Job(
+        model=specs[0], benchmarks=chosen, data=data, max_instances=max_instances, repeats=repeats
     )
+    job = replace(job, seed=seed, data_dir=_place(data_dir), results_dir=str(results_dir))
+    job = replace(job, ask=_asking(ask, examples, form, registry), variants=_plain(variants))
+    job = replace(job, jury=_jury(jury, registry), reader=_plain(reader), controls=controls)
+    job = replace(job, cast=_settings(cast), protocol=_settings(protocol), grader=_settings(grader))
+    job = replace(job, scoring=scoring, budget_usd=budget_usd, budget_tokens=budget_tokens)
+    job = replace(job, privacy=_settings(privacy), rename=rename, ask_again=tuple(ask_again))
+    job = replace(
+        job, batch=batch, order=order, servers=servers, track=tuple(_several(track, "track"))
+    )
+    jobs = _checked("evaluate", (replace(job, model=spec) for spec in specs))
     return _run(jobs, registry, is_shown=progress and has_viewer())
 
 
@@ -165,32 +143,15 @@ def estimate(
     stored under another name, is estimated all the same, and the refusal is a warning. Raises MedhelmError where a name or the data is missing.
     """
     registry = _registry(plugins)
-    chosen = _choices(benchmarks, split, registry)
-    asking, raters = _asking(ask, examples, form, registry), _jury(jury)
-    jobs = _checked(
-        "estimate",
-        (
-            Job(
-                model=model,
-                benchmarks=chosen,
-                data=data,
-                data_dir=_place(data_dir),
-                results_dir=str(results_dir),
-                max_instances=max_instances,
-                repeats=repeats,
-                seed=seed,
-                ask=asking,
-                variants=msgspec.to_builtins(variants),
-                jury=raters,
-                cast=_settings(cast),
-                protocol=_settings(protocol),
-                grader=_settings(grader),
-                reader=msgspec.to_builtins(reader),
-                controls=controls,
-            )
-            for model in _models(models, registry)
-        ),
+    specs, chosen = _models(models, registry), _choices(benchmarks, split, registry)
+    job = Job(
+        model=specs[0], benchmarks=chosen, data=data, max_instances=max_instances, repeats=repeats
     )
+    job = replace(job, seed=seed, data_dir=_place(data_dir), results_dir=str(results_dir))
+    job = replace(job, ask=_asking(ask, examples, form, registry), variants=_plain(variants))
+    job = replace(job, jury=_jury(jury, registry), reader=_plain(reader), controls=controls)
+    job = replace(job, cast=_settings(cast), protocol=_settings(protocol), grader=_settings(grader))
+    jobs = _checked("estimate", (replace(job, model=spec) for spec in specs))
     environ = without_keys(os.environ, jobs, registry)
     planned = plan_runs(jobs, registry, environ, is_sending=False)
     for refusal in planned.refused:
@@ -346,21 +307,24 @@ def _settings(given: Mapping[Any, Any] | None) -> dict[Any, Any]:
     return dict(given) if isinstance(given, Mapping) else given or {}
 
 
+def _plain(value: Any) -> Any:
+    """Return a value without types of its own, as a config has it, to be checked with the job."""
+    return msgspec.to_builtins(value)
+
+
 def _checked(caller: str, jobs: Iterable[Job]) -> list[Job]:
     """Return jobs whose values all fit their types; raises UsageError naming one that does not."""
-    return [convert(msgspec.to_builtins(job), Job, caller) for job in jobs]
+    return [convert(_plain(job), Job, caller) for job in jobs]
 
 
-def _jury(jury: str | JurySpec | None) -> JuryChoice | None:
-    if jury is None:
-        return None
-    spec = packaged_jury(jury) if isinstance(jury, str) else jury
-    return JuryChoice(**{name: getattr(spec, name) for name in spec.__struct_fields__})
+def _jury(jury: str | JurySpec | None, registry: Registry) -> JurySpec | None:
+    return packaged_jury(jury, registry.models) if isinstance(jury, str) else jury
 
 
 def _run(jobs: Sequence[Job], registry: Registry, *, is_shown: bool) -> Results:
     planned = plan_runs(jobs, registry, os.environ)
-    ledger = capped_ledger(planned.runs, jobs[0].budget_usd, jobs[0].budget_tokens)
+    models = (model for run in planned.runs for model in run.models)
+    ledger = capped_ledger(models, jobs[0].budget_usd, jobs[0].budget_tokens)
     for note in planned.notes:
         warnings.warn(note, stacklevel=3)
     pool = ModelPool(os.environ, order=jobs[0].order, servers=jobs[0].servers)

@@ -15,6 +15,7 @@ from medhelm.errors import UsageError
 from medhelm.schema.asking import Asking, Form
 from medhelm.schema.data import DataClass, Variant
 from medhelm.schema.model import EndpointClass, ModelSpec, Order
+from medhelm.schema.run import JurySpec, NotEmpty, Positive
 from medhelm.schema.score import Scoring, Unread
 from medhelm.schema.type_errors import explain
 
@@ -24,8 +25,6 @@ DEFAULT_ASKING = "default"
 OTHERS = "others"
 """Group of the benchmarks that are in no suite averaged apart."""
 
-Positive = Annotated[int, msgspec.Meta(ge=1)]
-NotEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -37,20 +36,6 @@ class BenchmarkChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     name: str
     split: str | None = None
-
-
-class JuryChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The judges who rate free text; without any: the offline graders."""
-
-    name: NotEmpty
-    judges: tuple[str | ModelSpec, ...] = ()
-    """Names of models, or what a model file says."""
-    quorum: Positive = 2
-    repairs: Annotated[int, msgspec.Meta(ge=0, le=5)] = 2
-    reasons: bool = True
-    """True if judges give a short reason for each score."""
-    max_output_tokens: Positive = 1024
-    reasoning_output_tokens: Positive = 8192
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,7 +72,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The place of servers that `serve` starts: `ray` or `ray://HOST:PORT`; empty: this machine."""
     budget_usd: NotNegative | None = None
     budget_tokens: Positive | None = None
-    jury: JuryChoice | None = None
+    jury: JurySpec | None = None
     """None: the default jury where all its keys are and the data are full, else offline."""
     cast: dict[str, str | dict[str, Any]] = {}
     """The models of a protocol's other roles, by role: a name, or `name` with keys of a model."""

@@ -31,7 +31,6 @@ import yaml
 
 import medhelm
 from medhelm.cli import command_parser, known_commands
-from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError
 from medhelm.models import baselines, provider
 from medhelm.models.catalogue import load_models
@@ -39,6 +38,7 @@ from medhelm.schema import data, episode, model, run, score
 from medhelm.schema.asking import Asking
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JurySpec
 from medhelm.schema.score import Outcome
 from medhelm.store import records
 from medhelm.tables import table_spec
@@ -212,7 +212,7 @@ def check_commands() -> Iterator[str]:
     anywhere = set().union(*options_of.values()) | _options_of_scripts() | {"--version"}
     anywhere |= _OF_OTHER_TOOLS
     keys = {*settings(), *model_settings(), *_python_names(), "model.sampling", "privacy"}
-    keys |= {f"jury.{name}" for name in JuryChoice.__struct_fields__} | _OTHERS_KEYS
+    keys |= {f"jury.{name}" for name in JurySpec.__struct_fields__} | _OTHERS_KEYS
     keys |= {f"ask.{name}" for name in Asking.__struct_fields__}
     for page in pages():
         text = page.read_text(encoding="utf-8")

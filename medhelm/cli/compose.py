@@ -31,7 +31,6 @@ from medhelm.cli.overrides import (
     translate,
     unreadable,
 )
-from medhelm.config import JuryChoice
 from medhelm.errors import UsageError
 from medhelm.files.yaml_bounds import refuse_many
 from medhelm.models.catalogue import find_model, load_models, open_provider, plain_models
@@ -39,6 +38,7 @@ from medhelm.plugins.askings import SUFFIXES, find_asking, load_askings
 from medhelm.plugins.registry import Registry
 from medhelm.schema.asking import Asking
 from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JurySpec
 
 _CONFIG = "medhelm.conf"
 _VERSION = "1.3"
@@ -248,14 +248,14 @@ def fill_groups(typed: Options, registry: Registry) -> tuple[Options, dict[str, 
     from hydra.core.config_store import ConfigStore
 
     refuse_lists(typed.folders)
-    for path in (p for folder in typed.folders for p in folder.rglob("*.yaml")):
-        refuse_many(path.read_bytes(), str(path))
+    for file in (f for folder in typed.folders for f in folder.rglob("*.yaml")):
+        refuse_many(file.read_bytes(), str(file))
     store = ConfigStore.instance()
     store.repo = _Uncopied(store.repo)
     nodes: dict[str, Any] = {
         "model_defaults": msgspec.to_builtins(ModelSpec(name="")) | {"name": None, "rename": False},
         "benchmark_defaults": {"name": None, "split": None, "instruction": None},
-        "jury_defaults": msgspec.to_builtins(JuryChoice(name="offline")) | {"name": None},
+        "jury_defaults": msgspec.to_builtins(JurySpec(name="offline")) | {"name": None},
         "ask_defaults": dict.fromkeys(Asking.__struct_fields__),
         "suite_defaults": {"name": None, "benchmarks": []},
     }

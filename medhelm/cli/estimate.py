@@ -12,7 +12,8 @@ from medhelm.cli.completion import complete as complete
 from medhelm.cli.options import open_registry, print_json, print_rows
 from medhelm.runs.estimates import RunEstimate, Totals, add_up, sum_up
 from medhelm.runs.estimation import estimate_runs, without_keys
-from medhelm.runs.planning import Run, plan_runs
+from medhelm.runs.planning import plan_runs
+from medhelm.runs.run import Run
 
 
 def run(args: argparse.Namespace) -> int:

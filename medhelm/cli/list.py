@@ -258,7 +258,10 @@ LISTS: dict[str, tuple[Callable[[Registry, Path], Sequence[Any]], Callable[[Any]
         lambda *_: [{"name": n, "benchmarks": own} for n, own in packaged_suites().items()],
         _show_suites,
     ),
-    "juries": (lambda *_: [jury_entry(packaged_jury(n)) for n in jury_names()], _show_juries),
+    "juries": (
+        lambda known, _: [jury_entry(packaged_jury(n, known.models)) for n in jury_names()],
+        _show_juries,
+    ),
     "askings": (lambda known, _: msgspec.to_builtins([*known.askings.values()]), _show_askings),
     "profiles": (
         lambda *_: [profile_entry(profile) for profile in packaged_profiles().values()],

@@ -12,7 +12,7 @@ from medhelm.cli.estimate import show_estimates
 from medhelm.cli.options import print_rows
 from medhelm.errors import UsageError
 from medhelm.runs.own_runs import has_instances
-from medhelm.runs.planning import Run
+from medhelm.runs.run import Run
 from medhelm.schema.episode import MODEL
 from medhelm.schema.run import RunRecord
 from medhelm.store.runlog import read_begun
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 def ask(runs: Sequence[Run], args: argparse.Namespace) -> Asked:
     """Return how runs ended that are asked under the caps; on stderr is printed what each role has used."""
     from medhelm.cli.sweep import ask_runs
-    from medhelm.runs.planning import capped_ledger
+    from medhelm.models.costs import capped_ledger
 
     runs = [run for run in runs if has_instances(run)]
-    asked = ask_runs(runs, capped_ledger(runs, args.budget_usd, args.budget_tokens))
+    models = (model for run in runs for model in run.models)
+    asked = ask_runs(runs, capped_ledger(models, args.budget_usd, args.budget_tokens))
     own = ((end.run, end.record) for end in asked.end.endings if end.run.is_own)
     _print_usage([(run, record) for run, record in own if record is not None])
     return asked

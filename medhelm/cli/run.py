@@ -18,8 +18,9 @@ from medhelm.cli.completion import complete as complete
 from medhelm.cli.completion import print_completions
 from medhelm.cli.compose import Options, compose, read_options, with_own_models
 from medhelm.cli.options import open_registry
-from medhelm.config import DEFAULT_ASKING, Job, JuryChoice, chosen_asking, convert
+from medhelm.config import DEFAULT_ASKING, Job, chosen_asking, convert
 from medhelm.errors import UsageError
+from medhelm.grading.jury.choice import OFFLINE, with_named_judges
 from medhelm.plugins.registry import Registry
 from medhelm.schema.asking import Asking, Form
 from medhelm.schema.model import ModelSpec
@@ -79,7 +80,7 @@ def _run_typed(typed: Options, registry: Registry, *, is_demo: bool = False) -> 
 def jobs_of(typed: Options, registry: Registry) -> tuple[list[Job], Registry]:
     """Return the jobs that a command line asks for, none where it only shows, and the registry with the user's models."""
     own = with_own_models(registry, typed)
-    return [to_job(config) for config in compose(typed, registry)], own
+    return [to_job(config, own.models) for config in compose(typed, registry)], own
 
 
 class _Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,15 +89,13 @@ class _Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     instruction: str | None = None
 
 
-def to_job(config: Mapping[str, Any]) -> Job:
+def to_job(config: Mapping[str, Any], models: Mapping[str, ModelSpec]) -> Job:
     """Return the job that a composed config asks for; raises UsageError naming what is missing."""
     values = dict(config)
     for ours in ("hydra", "plugins", "experiment"):
         values.pop(ours, None)
     benchmark, suite = values.pop("benchmark"), values.pop("suite")
     _refuse_alone(benchmark, values)
-    if not values["jury"]["name"]:
-        del values["jury"]
     values["ask"] = _asking(values, benchmark)
     chosen = [benchmark] if benchmark["name"] else []
     chosen += [{"name": name} for name in suite["benchmarks"]]
@@ -106,6 +105,9 @@ def to_job(config: Mapping[str, Any]) -> Job:
             "the benchmark is missing: add benchmark=NAME (`medhelm list benchmarks`), "
             "'benchmark=glob(*)' or suite=NAME"
         )
+    jury = values.pop("jury")
+    if jury["name"]:
+        values["jury"] = with_named_judges(jury, models)
     values |= {"benchmarks": chosen, "rename": model.pop("rename"), "model": model}
     job: Job = convert(values, Job, "config")
     return job
@@ -149,8 +151,7 @@ def _refuse_alone(benchmark: Mapping[str, Any], values: Mapping[str, Any]) -> No
     if benchmark["split"] and not benchmark["name"]:
         raise UsageError("benchmark.split goes with benchmark=NAME; a suite takes default splits")
     if not values["jury"]["name"]:
-        unset = JuryChoice(name="offline")
         for key, value in values["jury"].items():
             given = tuple(value) if isinstance(value, list) else value
-            if key != "name" and given != getattr(unset, key):
+            if key != "name" and given != getattr(OFFLINE, key):
                 raise UsageError(f"jury.{key} goes with jury=NAME, which says whose it is")

@@ -23,14 +23,15 @@ from medhelm.files.durable import make_private, why
 from medhelm.grading.grade import MEAN_OF_PARTS
 from medhelm.grading.scoring import software
 from medhelm.models import ModelPool
-from medhelm.models.costs import Ledger
+from medhelm.models.costs import Ledger, capped_ledger
 from medhelm.models.identity import reads_prompt
 from medhelm.models.pacing.leases import Leases
 from medhelm.models.pacing.pool import PoolAccess
 from medhelm.plugins.registry import Registry
 from medhelm.processes.workers import use_workers
-from medhelm.runs.planning import Run, capped_ledger, plan_runs
+from medhelm.runs.planning import plan_runs
 from medhelm.runs.progress import Display
+from medhelm.runs.run import Run
 from medhelm.runs.runner import Ending, SweepEnd, run_sweep
 from medhelm.schema.model import Order
 from medhelm.schema.run import RunRecord, RunSpec
@@ -53,7 +54,10 @@ def ask_jobs(jobs: Sequence[Job], registry: Registry) -> Asked:
     """Return how the runs of all jobs ended, asked together."""
     planned, first = plan_runs(jobs, registry, os.environ), jobs[0]
     pool = join_pool(first, planned.runs, os.environ)
-    ledger = capped_ledger(planned.runs, first.budget_usd, first.budget_tokens, pool)
+    shards = (run.shard.count for run in planned.runs if run.shard is not None and pool is None)
+    models = (model for run in planned.runs for model in run.models)
+    parts = max(shards, default=1)
+    ledger = capped_ledger(models, first.budget_usd, first.budget_tokens, pool, parts=parts)
     for note in planned.notes:
         print(note, file=sys.stderr)
     make_results(Path(first.results_dir))

@@ -19,8 +19,8 @@ from medhelm.models.pacing.pool import Pool, PoolAccess
 from medhelm.models.pacing.pool_file import PoolFile
 from medhelm.models.privacy import POLICY, may_leave
 from medhelm.processes.workers import Workers
-from medhelm.runs.planning import Run
 from medhelm.runs.progress import Display
+from medhelm.runs.run import Run
 
 _TELL_S = 0.5
 

@@ -30,15 +30,18 @@ from medhelm.cli.worker import new_pool
 from medhelm.config import Job
 from medhelm.errors import DataError, Interrupted, MedhelmError, ModelError, RecordError, UsageError
 from medhelm.files.durable import make_private
+from medhelm.models.costs import capped_ledger
 from medhelm.models.pacing.pool import Pool, PoolAccess
 from medhelm.models.privacy import POLICY, may_leave
 from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import without_keys
 from medhelm.runs.judges import missing_judges
-from medhelm.runs.planning import Run, capped_ledger, plan_runs
+from medhelm.runs.planning import plan_runs
 from medhelm.runs.progress import Display
 from medhelm.runs.regrading import score_stored
-from medhelm.runs.runner import Ending, SweepEnd, read_finished
+from medhelm.runs.run import Run
+from medhelm.runs.runner import Ending, SweepEnd
+from medhelm.runs.selection import read_finished
 from medhelm.store.records import read_plan
 
 _LOOK_S = 0.5
@@ -88,7 +91,8 @@ def ask_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str
     for note in planned.notes:
         print(note, file=sys.stderr)
     runs = [replace(run, shard=None) for run in planned.runs]
-    ledger = capped_ledger(runs, jobs[0].budget_usd, jobs[0].budget_tokens)
+    models = (model for run in runs for model in run.models)
+    ledger = capped_ledger(models, jobs[0].budget_usd, jobs[0].budget_tokens)
     if all(map(read_finished, runs)):
         return ask_jobs(jobs, registry)
     make_results(results)

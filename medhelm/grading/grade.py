@@ -13,11 +13,13 @@ from typing import SupportsFloat
 import msgspec
 
 from medhelm.errors import DataError, MedhelmError, PluginError, closest
+from medhelm.grading.answer_form import metric_names_of
 from medhelm.schema.aggregation import EACH, MEAN
-from medhelm.schema.data import Instance
+from medhelm.schema.asking import Asking
+from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import MetricRef, fields_of
-from medhelm.schema.score import FLOORED, Metric, Outcome, Score
+from medhelm.schema.score import FLOORED, Metric, Outcome, Score, Scoring
 
 _WITHOUT_VALUE: tuple[Outcome, ...] = ("unscored", "uninformative")
 AS_FIXED = "no published form, scored as fixed"
@@ -97,6 +99,18 @@ def metric_ref(metric: Metric, parts: Sequence[str] = ()) -> MetricRef:
         **fields_of(metric, *MetricRef.__struct_fields__)
         | {"aggregation": MEAN_OF_PARTS if is_split else metric.aggregation.name}
     )
+
+
+def metric_names(
+    benchmark: Benchmark, scoring: Scoring, asking: Asking | None = None
+) -> tuple[str, ...]:
+    """Return the metrics of a benchmark, the main one first: under `helm` what HELM ranks by.
+
+    The form of an asking may add some.
+    """
+    first = benchmark.published_metric if scoring == "helm" else ""
+    own = sorted(benchmark.metrics, key=lambda name: name != first)
+    return (*dict.fromkeys([*own, *metric_names_of(asking)]),)
 
 
 def _floor(metric: Metric, instance: Instance, outcome: Outcome, reason: str = "") -> Score:

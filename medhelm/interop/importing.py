@@ -19,9 +19,9 @@ from medhelm.data.sources import file_sha256
 from medhelm.errors import DataError, UnknownName, UsageError
 from medhelm.interop.recorded import Log, Matched, Matches, Questions, skeleton
 from medhelm.models.catalogue import find_model
+from medhelm.models.tokens import output_budget
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import prompt_sha256, render_prompt, resolve_prompt
-from medhelm.runs.planning import output_budget
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark
 from medhelm.schema.episode import Episode

@@ -17,7 +17,7 @@ from medhelm.data.dataset import open_dataset
 from medhelm.data.rubrics import known_rubrics
 from medhelm.data.sources import file_path, how_to_get, is_found, origin_of
 from medhelm.errors import MedhelmError, UnknownName
-from medhelm.grading.grade import AS_FIXED
+from medhelm.grading.grade import AS_FIXED, metric_names
 from medhelm.grading.jury.choice import jury_names, packaged_jury
 from medhelm.grading.jury.grader import judge_messages
 from medhelm.listing.listed import jury_entry, profile_entry
@@ -26,7 +26,6 @@ from medhelm.plugins.profiles import profile_names, read_profile
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import field_values, render_prompt, resolve_prompt
 from medhelm.proof.manifest import read_manifest
-from medhelm.runs.planning import metric_names
 from medhelm.schema.data import Benchmark, Instance, Rubric
 from medhelm.schema.run import fields_of
 from medhelm.schema.score import Metric
@@ -89,7 +88,7 @@ def _find(name: str, registry: Registry, root: Path) -> tuple[str, Facts]:
     if name in profile_names():
         return "profile", profile_entry(read_profile(name))
     if name in jury_names():
-        return "jury", jury_entry(packaged_jury(name))
+        return "jury", jury_entry(packaged_jury(name, registry.models))
     suites = packaged_suites()
     if name in suites:
         return "suite", {"name": name, "benchmarks": suites[name]}

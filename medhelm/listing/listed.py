@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
-from medhelm.config import JuryChoice
 from medhelm.data.sources import default_split
 from medhelm.grading.jury.choice import DEFAULT
 from medhelm.models.providers import known_providers
@@ -17,7 +16,7 @@ from medhelm.plugins.profiles import Profile
 from medhelm.plugins.registry import Registry
 from medhelm.proof.checks import is_data_present
 from medhelm.schema.model import ModelSpec, Price
-from medhelm.schema.run import fields_of
+from medhelm.schema.run import JurySpec, fields_of
 from medhelm.tables.format.grid import Grid, grid_of, to_html, to_text
 
 if TYPE_CHECKING:
@@ -154,9 +153,9 @@ def _price_text(price: Price | None) -> str:
     return f"{price.input:g} in, {price.output:g} out ({price.date})"
 
 
-def jury_entry(jury: JuryChoice) -> Entry:
+def jury_entry(jury: JurySpec) -> Entry:
     """Return all facts of a jury; one without judges has no quorum, and asks nothing."""
-    facts: Entry = msgspec.to_builtins(jury)
+    facts: Entry = msgspec.to_builtins(jury) | {"judges": [j.name for j in jury.judges]}
     if not jury.judges:
         facts = {"name": jury.name, "judges": [], "quorum": None}
     return facts | {"is_default": jury.name == DEFAULT}

@@ -276,3 +276,21 @@ class Ledger:
         self.spent_usd += usd
         if self._watchers:
             self.changed()
+
+
+def capped_ledger(
+    models: Iterable[ModelSpec],
+    cap_usd: float | None,
+    cap_tokens: int | None,
+    pool: PoolAccess | None = None,
+    *,
+    parts: int = 1,
+) -> Ledger:
+    """Return the ledger of a command that asks these models; of one of several parts with its share of the caps.
+
+    Raises UsageError for a cap in USD where a price is missing.
+    """
+    usd = cap_usd / parts if cap_usd is not None else None
+    ledger = Ledger(usd, cap_tokens // parts if cap_tokens is not None else None, pool)
+    ledger.check(models)
+    return ledger

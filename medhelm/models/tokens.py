@@ -1,4 +1,4 @@
-"""About how many tokens texts and requests are, without a tokenizer."""
+"""About how many tokens texts and requests are, without a tokenizer; how many an answer may have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from functools import lru_cache
 
 import msgspec
 
+from medhelm.schema.data import Benchmark
 from medhelm.schema.episode import Message, Request
+from medhelm.schema.model import ModelSpec
 
 _DENSE = bytes(c for c in range(33, 127) if not chr(c).isalpha())
 _ASCII = bytes(range(128))
@@ -57,3 +59,10 @@ def request_tokens(request: Request, *, is_echoed: bool = False) -> int:
     if is_echoed:
         tokens += sum(tokens + estimate_tokens(candidate) for candidate in request.candidates)
     return tokens
+
+
+def output_budget(benchmark: Benchmark, model: ModelSpec) -> int:
+    """Return the output tokens that a model may use on a benchmark."""
+    if model.max_output_tokens is not None:
+        return model.max_output_tokens
+    return benchmark.reasoning_output_tokens if model.reasoning else benchmark.max_output_tokens

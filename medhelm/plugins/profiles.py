@@ -12,10 +12,11 @@ from typing import Annotated, Any
 import msgspec
 import yaml
 
-from medhelm.config import NotEmpty, Share, convert
+from medhelm.config import Share, convert
 from medhelm.errors import UnknownName, UsageError
 from medhelm.files.durable import why
 from medhelm.files.yaml_bounds import packaged_files, read_yaml
+from medhelm.schema.run import NotEmpty
 
 _SUFFIXES = (".yaml", ".yml")
 

@@ -32,7 +32,7 @@ from medhelm.prompts.messages import render_prompt
 from medhelm.protocols.protocol import FinalAnswer
 from medhelm.protocols.questions import Question, Readout, asking, followed_by
 from medhelm.runs.own_runs import own_run, stored_episodes
-from medhelm.runs.planning import Run
+from medhelm.runs.run import Run
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Message
 from medhelm.schema.model import ModelSpec

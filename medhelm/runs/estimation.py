@@ -20,7 +20,6 @@ from medhelm.grading.graders.controls import Sample, answer, is_control
 from medhelm.grading.graders.grader import judgement_key, shown_of
 from medhelm.grading.panels import MISSING, Judging, end_of
 from medhelm.models.access import secret_variables
-from medhelm.models.catalogue import find_model
 from medhelm.models.costs import batch_part, upper_bound, usd
 from medhelm.models.identity import reads_prompt
 from medhelm.models.tokens import estimate_tokens
@@ -28,7 +27,7 @@ from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Forecast, terms_of
 from medhelm.runs.casting import choose_cast, named_model
 from medhelm.runs.estimates import JudgeEstimate, RoleEstimate, RunEstimate
-from medhelm.runs.planning import Run
+from medhelm.runs.run import Run
 from medhelm.runs.selection import Selection, find_unread, plan_of, select, selection_key
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
@@ -62,9 +61,7 @@ def without_keys(
     """
     asked: list[ModelSpec] = []
     for job in jobs:
-        judges = job.jury.judges if job.jury else ()
-        named = (find_model(j, registry.models) if isinstance(j, str) else j for j in judges)
-        asked += [job.model, *named]
+        asked += [job.model, *(job.jury.judges if job.jury else ())]
         for choice in job.benchmarks:
             asked += choose_cast(job, registry.benchmark(choice.name), registry).values()
         asked += [named_model(READER, job.reader, registry)] if job.reader else []

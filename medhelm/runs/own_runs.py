@@ -18,10 +18,10 @@ from medhelm.data.dataset import Dataset
 from medhelm.errors import PrivacyRefused, RecordError, UsageError
 from medhelm.models import privacy
 from medhelm.models.identity import identity as identity
+from medhelm.models.tokens import output_budget
 from medhelm.protocols.protocol import Protocol, as_asked
 from medhelm.runs.casting import check_bare
-from medhelm.runs.planning import Run as Run
-from medhelm.runs.planning import output_budget
+from medhelm.runs.run import Run as Run
 from medhelm.schema.data import Benchmark, FileDataset, Instance, Row
 from medhelm.schema.data import DataClass as DataClass
 from medhelm.schema.model import ModelSpec

@@ -6,17 +6,15 @@ data, missing keys, data that may not go to an endpoint, a cap without a price.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from medhelm.config import BenchmarkChoice, Job, chosen_settings, data_root
-from medhelm.data.dataset import Dataset, is_redistributable, open_dataset
+from medhelm.data.dataset import Dataset, open_dataset
 from medhelm.data.variants import (
     OF_PATIENT,
     can_vary,
@@ -26,16 +24,13 @@ from medhelm.data.variants import (
     with_labels,
 )
 from medhelm.errors import DataError, MedhelmError, PrivacyRefused, UsageError
-from medhelm.grading.answer_form import metric_names_of
-from medhelm.grading.grade import metric_ref
-from medhelm.grading.graders.grader import grader_terms, graders_of, with_judges
-from medhelm.grading.jury.choice import choose_jury, jury_terms, with_jury
+from medhelm.grading.graders.grader import graders_of
+from medhelm.grading.jury.choice import choose_jury
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.reader import can_read, reader_terms, with_reader
 from medhelm.models import check_model, privacy
-from medhelm.models.costs import Ledger
 from medhelm.models.identity import in_batches
-from medhelm.models.pacing.pool import PoolAccess
+from medhelm.models.tokens import output_budget
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.trackers import find_trackers
 from medhelm.prompts.messages import prompt_sha256, resolve_prompt
@@ -62,27 +57,18 @@ from medhelm.runs.refusals import (
     unasked_note,
     variants_note,
 )
-from medhelm.runs.run import Run as Run
-from medhelm.runs.run import Tracking
-from medhelm.schema.asking import Asking
+from medhelm.runs.run import Run, Tracking, benchmark_card, grading_of
 from medhelm.schema.data import Benchmark, Variant
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
     READER,
-    BenchmarkCard,
-    GradingSpec,
     JurySpec,
     RunSpec,
-    fields_of,
 )
-from medhelm.schema.score import Metric, Scoring
 from medhelm.store.names import known_address, other_names
 from medhelm.store.records import folder_name, run_path
 from medhelm.store.remote_runs import is_url
 from medhelm.store.shards import Shard, find_shard
-
-_KNOWN = ("data_class", "licence", "curation", "citation", "cluster")
-_ON_CARD = (*_KNOWN, "description", "instruction", "reference_part")
 
 
 @dataclass(frozen=True)
@@ -292,24 +278,6 @@ class _Planner:
         self._refused += map(UsageError, others)
 
 
-def capped_ledger(
-    runs: Sequence[Run],
-    budget_usd: float | None,
-    budget_tokens: int | None,
-    pool: PoolAccess | None = None,
-) -> Ledger:
-    """Return the ledger of a command; of a shard with its share of the caps, or by blocks of its pool.
-
-    Raises UsageError for a cap in USD where a price is missing.
-    """
-    shards = (run.shard.count for run in runs if run.shard is not None and pool is None)
-    parts = max(shards, default=1)
-    usd = budget_usd / parts if budget_usd is not None else None
-    ledger = Ledger(usd, budget_tokens // parts if budget_tokens is not None else None, pool)
-    ledger.check(model for run in runs for model in run.models)
-    return ledger
-
-
 def _run(
     job: Job,
     benchmark: Benchmark,
@@ -364,74 +332,3 @@ def _run(
         ask_again=job.ask_again,
         controls=job.controls,
     )
-
-
-def grading_of(
-    benchmark: Benchmark,
-    registry: Registry,
-    scoring: Scoring,
-    jury: JurySpec | None,
-    settings: Mapping[str, Any],
-    folder: Path,
-    *,
-    asking: Asking | None,
-    further: Iterable[str] = (),
-) -> tuple[tuple[Metric, ...], GradingSpec]:
-    """Return a benchmark's metrics, those of a jury with its judges and criteria, and all that decides the grading.
-
-    `settings` are those of graders, `folder` holds the benchmark's data files, `further` metrics come last.
-    """
-    names = dict.fromkeys([*metric_names(benchmark, scoring, asking), *further])
-    terms = jury_terms(benchmark, jury) if jury is not None else None
-    own = [registry.metric(name, scoring).prepare(folder) for name in names]
-    metrics = with_judges(with_jury(own, terms), jury)
-    return metrics, GradingSpec(
-        scoring=scoring,
-        metrics=tuple(metric_ref(m, benchmark.parts) for m in metrics),
-        parts=benchmark.parts,
-        jury=terms,
-        graders=grader_terms(benchmark, metrics, jury, settings) if jury is not None else (),
-    )
-
-
-def metric_names(
-    benchmark: Benchmark, scoring: Scoring, asking: Asking | None = None
-) -> tuple[str, ...]:
-    """Return the metrics of a benchmark, the main one first: under `helm` what HELM ranks by.
-
-    The form of an asking may add some.
-    """
-    first = benchmark.published_metric if scoring == "helm" else ""
-    own = sorted(benchmark.metrics, key=lambda name: name != first)
-    return (*dict.fromkeys([*own, *metric_names_of(asking)]),)
-
-
-def output_budget(benchmark: Benchmark, model: ModelSpec) -> int:
-    """Return the output tokens that a model may use on a benchmark."""
-    if model.max_output_tokens is not None:
-        return model.max_output_tokens
-    return benchmark.reasoning_output_tokens if model.reasoning else benchmark.max_output_tokens
-
-
-def benchmark_card(benchmark: Benchmark, registry: Registry, spec: RunSpec) -> BenchmarkCard:
-    """Return what reporting needs of a benchmark, on the data of a run, without its plugin."""
-    subcategory = registry.taxonomy.subcategory(benchmark.subcategory)
-    return BenchmarkCard(
-        name=benchmark.name,
-        title=benchmark.title or benchmark.name,
-        category=registry.taxonomy.category_of(subcategory.id).name,
-        subcategory=subcategory.name,
-        redistributable=is_redistributable(benchmark, spec.data, spec.split, spec.dataset_sha256),
-        tasks=tuple(benchmark.tasks),
-        source=benchmark.dataset.source,
-        plugin=_plugin(benchmark.origin),
-        public_since=benchmark.exposure.public_since,
-        **fields_of(benchmark, *_ON_CARD),
-    )
-
-
-def _plugin(origin: str) -> str:
-    path = Path(origin)
-    if not path.is_file():
-        return origin
-    return f"{path.name} sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"

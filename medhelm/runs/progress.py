@@ -25,7 +25,7 @@ from rich.text import Text
 
 from medhelm.models.costs import batch_price, cost
 from medhelm.models.hosts import LOADING
-from medhelm.runs.planning import Run
+from medhelm.runs.run import Run
 from medhelm.schema.episode import Episode
 from medhelm.tables.format.grid import shorten
 

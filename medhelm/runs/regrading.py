@@ -18,7 +18,7 @@ from medhelm.grading.reader import reader_terms, with_reader
 from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.askings import asked_otherwise
-from medhelm.runs.planning import Run, benchmark_card, grading_of
+from medhelm.runs.run import Run, benchmark_card, grading_of
 from medhelm.schema.run import GradingSpec, RunRecord
 from medhelm.schema.score import Scoring, Unread
 from medhelm.store.records import (

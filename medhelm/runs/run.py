@@ -1,37 +1,45 @@
-"""One run with all that it needs, nothing of it opened yet; and who is told how it ended."""
+"""One run with all that it needs, nothing of it opened yet: how it is graded, and who is told how it ended."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
-from medhelm.data.dataset import Dataset
+from medhelm.data.dataset import Dataset, is_redistributable
 from medhelm.files.plain_names import metric_name
+from medhelm.grading.grade import metric_names, metric_ref
+from medhelm.grading.graders.grader import grader_terms, with_judges
+from medhelm.grading.jury.choice import jury_terms, with_jury
 from medhelm.grading.panels import Judging, judgings
 from medhelm.grading.scoring import score_run
 from medhelm.plugins.discovery import fault
 from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Protocol
 from medhelm.protocols.strategy import Strategy
+from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
     BenchmarkCard,
     EndedRun,
     GradingSpec,
+    JurySpec,
     RunRecord,
     RunSpec,
     Tracker,
     fields_of,
 )
-from medhelm.schema.score import Metric, Unread
+from medhelm.schema.score import Metric, Scoring, Unread
 from medhelm.store.records import Plan, grading_hash
 from medhelm.store.shards import Shard
 
+_KNOWN = ("data_class", "licence", "curation", "citation", "cluster")
+_ON_CARD = (*_KNOWN, "description", "instruction", "reference_part")
 _ONE = Lock()
 """Held while a run is told of: clients know one run at a time."""
 _SETTINGS = (
@@ -162,3 +170,55 @@ class Run:
         """Return the record of its stored answers, graded now; `controls`: share of the cases that judges were asked about."""
         card, protocol = self.card, self.protocol
         return score_run(self.path, plan, self.grading, self.metrics, card, protocol, controls)
+
+
+def grading_of(
+    benchmark: Benchmark,
+    registry: Registry,
+    scoring: Scoring,
+    jury: JurySpec | None,
+    settings: Mapping[str, Any],
+    folder: Path,
+    *,
+    asking: Asking | None,
+    further: Iterable[str] = (),
+) -> tuple[tuple[Metric, ...], GradingSpec]:
+    """Return a benchmark's metrics, those of a jury with its judges and criteria, and all that decides the grading.
+
+    `settings` are those of graders, `folder` holds the benchmark's data files, `further` metrics come last.
+    """
+    names = dict.fromkeys([*metric_names(benchmark, scoring, asking), *further])
+    terms = jury_terms(benchmark, jury) if jury is not None else None
+    own = [registry.metric(name, scoring).prepare(folder) for name in names]
+    metrics = with_judges(with_jury(own, terms), jury)
+    return metrics, GradingSpec(
+        scoring=scoring,
+        metrics=tuple(metric_ref(m, benchmark.parts) for m in metrics),
+        parts=benchmark.parts,
+        jury=terms,
+        graders=grader_terms(benchmark, metrics, jury, settings) if jury is not None else (),
+    )
+
+
+def benchmark_card(benchmark: Benchmark, registry: Registry, spec: RunSpec) -> BenchmarkCard:
+    """Return what reporting needs of a benchmark, on the data of a run, without its plugin."""
+    subcategory = registry.taxonomy.subcategory(benchmark.subcategory)
+    return BenchmarkCard(
+        name=benchmark.name,
+        title=benchmark.title or benchmark.name,
+        category=registry.taxonomy.category_of(subcategory.id).name,
+        subcategory=subcategory.name,
+        redistributable=is_redistributable(benchmark, spec.data, spec.split, spec.dataset_sha256),
+        tasks=tuple(benchmark.tasks),
+        source=benchmark.dataset.source,
+        plugin=_plugin(benchmark.origin),
+        public_since=benchmark.exposure.public_since,
+        **fields_of(benchmark, *_ON_CARD),
+    )
+
+
+def _plugin(origin: str) -> str:
+    path = Path(origin)
+    if not path.is_file():
+        return origin
+    return f"{path.name} sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"

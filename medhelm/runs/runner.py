@@ -21,7 +21,6 @@ import msgspec
 from medhelm.data.instance_ids import copies_note
 from medhelm.errors import MedhelmError, OtherVersion, RecordError, RunLocked
 from medhelm.files.durable import why
-from medhelm.grading.panels import verdict_bytes
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
 from medhelm.models.serving import Work
@@ -35,6 +34,7 @@ from medhelm.runs.selection import (
     Selection,
     find_unread,
     plan_of,
+    read_finished,
     select,
     selection_key,
     share_of,
@@ -47,21 +47,14 @@ from medhelm.schema.run import RunRecord
 from medhelm.store.loglines import Scan, episode_keys
 from medhelm.store.names import rename_run
 from medhelm.store.records import (
-    CONTROLS,
-    DAMAGED,
-    VERDICT_BYTES,
     Plan,
     is_same_model,
     one_spelling,
     order_key,
     read_plan,
-    read_record,
-    stored_jury,
-    stored_reader,
     write_struct,
 )
-from medhelm.store.runlog import RunFolder, log_bytes, read_answered
-from medhelm.store.shards import is_gathered
+from medhelm.store.runlog import RunFolder, read_answered
 
 _YIELD_EVERY = 64
 
@@ -393,37 +386,6 @@ def _tidy(active: ActiveRun, scan: Scan) -> int:
         return 0
     scan.answered.intersection_update(valid)
     return active.folder.set_aside(valid)
-
-
-def read_finished(run: Run) -> RunRecord | None:
-    """Return the stored record if it is of this very run, complete and without errors.
-
-    A new price or display name makes another record: it is graded again, nothing is asked.
-    """
-    try:
-        plan = read_plan(run.path)
-        record = read_record(run.grading_path)
-    except MedhelmError:
-        return None
-    is_same = plan.spec == record.spec and one_spelling(plan.spec) == one_spelling(run.spec)
-    is_same = is_same and record.card == run.card
-    is_same = is_same and record.grading == run.grading  # the price of a judge, too
-    is_whole = record.state == "complete" and record.provenance.get("asked_again") == "0"
-    said = record.provenance
-    is_judged = said.get("not_judged", "0") == "0" and DAMAGED not in said
-    if run.grading.raters is not None:  # else tables would show a later grading by another jury
-        is_judged = is_judged and stored_jury(run.path) == run.grading.raters
-    if is_judged:
-        is_judged = stored_reader(run.path, run.grading.scoring) == run.grading.reader
-    if run.has_controls:
-        is_judged = is_judged and float(said.get(CONTROLS, "0")) >= run.controls
-    if run.grading.judges:  # whose logs may be gone, or hold further verdicts
-        size = verdict_bytes(run.path, run.grading)
-        is_judged = is_judged and said.get(VERDICT_BYTES, str(size or "")) == str(size)
-    is_current = is_judged and record.provenance.get("log_bytes") == str(log_bytes(run.path))
-    has_scores = (run.grading_path / "scores.parquet").is_file()
-    is_current = is_current and is_gathered(run.path)  # else a shard has asked beside the whole
-    return record if is_same and is_whole and is_current and has_scores else None
 
 
 async def _select(active: ActiveRun) -> Selection:

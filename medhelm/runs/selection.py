@@ -1,4 +1,4 @@
-"""Select the instances that a run asks, and the order in which it does."""
+"""Select the instances that a run asks, none where it is finished, and the order in which it does."""
 
 from __future__ import annotations
 
@@ -14,14 +14,27 @@ from tempfile import SpooledTemporaryFile
 import msgspec
 
 from medhelm.data.dataset import Dataset, RowCounts, find_duplicate_ids
-from medhelm.errors import DataError, RecordError
+from medhelm.errors import DataError, MedhelmError, RecordError
 from medhelm.files.durable import why
+from medhelm.grading.panels import verdict_bytes
 from medhelm.runs.run import Run
 from medhelm.schema.data import MADE_BY, Instance
-from medhelm.schema.run import RunSpec
+from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.store.loglines import episode_keys
-from medhelm.store.records import Plan, order_key
-from medhelm.store.shards import Shard
+from medhelm.store.records import (
+    CONTROLS,
+    DAMAGED,
+    VERDICT_BYTES,
+    Plan,
+    one_spelling,
+    order_key,
+    read_plan,
+    read_record,
+    stored_jury,
+    stored_reader,
+)
+from medhelm.store.runlog import log_bytes
+from medhelm.store.shards import Shard, is_gathered
 
 _IN_MEMORY = 4 << 20
 
@@ -119,6 +132,37 @@ def find_unread(run: Run) -> set[tuple[str, int]]:
         )
         if metric == main and outcome in run.ask_again
     }
+
+
+def read_finished(run: Run) -> RunRecord | None:
+    """Return the stored record if it is of this very run, complete and without errors.
+
+    A new price or display name makes another record: it is graded again, nothing is asked.
+    """
+    try:
+        plan = read_plan(run.path)
+        record = read_record(run.grading_path)
+    except MedhelmError:
+        return None
+    is_same = plan.spec == record.spec and one_spelling(plan.spec) == one_spelling(run.spec)
+    is_same = is_same and record.card == run.card
+    is_same = is_same and record.grading == run.grading  # the price of a judge, too
+    noted = record.provenance
+    is_whole = record.state == "complete" and noted.get("asked_again") == "0"
+    is_judged = noted.get("not_judged", "0") == "0" and DAMAGED not in noted
+    if run.grading.raters is not None:  # else tables would show a later grading by another jury
+        is_judged = is_judged and stored_jury(run.path) == run.grading.raters
+    if is_judged:
+        is_judged = stored_reader(run.path, run.grading.scoring) == run.grading.reader
+    if run.has_controls:
+        is_judged = is_judged and float(noted.get(CONTROLS, "0")) >= run.controls
+    if run.grading.judges:  # whose logs may be gone, or hold further verdicts
+        size = verdict_bytes(run.path, run.grading)
+        is_judged = is_judged and noted.get(VERDICT_BYTES, str(size or "")) == str(size)
+    is_current = is_judged and noted.get("log_bytes") == str(log_bytes(run.path))
+    has_scores = (run.grading_path / "scores.parquet").is_file()
+    is_current = is_current and is_gathered(run.path)  # else a shard has asked beside the whole
+    return record if is_same and is_whole and is_current and has_scores else None
 
 
 def share_of(

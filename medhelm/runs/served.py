@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from medhelm.errors import MedhelmError, ModelError, UsageError
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.identity import each_address, endpoint_of, is_served_here
-from medhelm.runs.planning import Run
+from medhelm.runs.run import Run
 from medhelm.runs.sending import Start, Stopped
 from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import InstanceModel, Model, ModelSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -13,6 +13,9 @@ from medhelm.schema.data import PART, AnswerKind, DataClass, Rubric
 from medhelm.schema.episode import SCHEMA, of_threads
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.score import IntervalKind, Outcome, Scoring
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+NotEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,16 +88,16 @@ class MetricRef(
 class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The judges who rate free text. Without any: the offline graders, a stand-in."""
 
-    name: str
+    name: NotEmpty
     judges: tuple[ModelSpec, ...] = ()
-    quorum: int = 2
+    quorum: Positive = 2
     """Number of verdicts that a score needs; with fewer, the instance is unscored."""
-    repairs: int = 2
+    repairs: Annotated[int, msgspec.Meta(ge=0, le=5)] = 2
     """Times that a judge's unreadable reply is requested again."""
     reasons: bool = True
     """True if judges give a short reason for each score."""
-    max_output_tokens: int = 1024
-    reasoning_output_tokens: int = 8192
+    max_output_tokens: Positive = 1024
+    reasoning_output_tokens: Positive = 8192
 
 
 class JuryTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -27,7 +27,7 @@ def registry() -> Registry:
 def jobs_of(registry: Registry, *argv: str, base: tuple[str, ...] = BASE) -> list[Job]:
     keys = {a.partition("=")[0].lstrip("+") for a in argv}
     given = [*(b for b in base if b.partition("=")[0] not in keys), *argv]
-    return [to_job(config) for config in compose(read_options(given), registry)]
+    return [to_job(config, registry.models) for config in compose(read_options(given), registry)]
 
 
 def cells(jobs: list[Job]) -> list[tuple[str, str]]:

@@ -91,9 +91,8 @@ def test_a_hosted_model_says_whether_it_was_called_and_when_its_price_was_read()
 
 @pytest.mark.parametrize("jury", ["medhelm_2026_11", "small_2026_11", "paper"])
 def test_the_judges_of_a_packaged_jury_are_models_of_three_makers(jury: str) -> None:
-    judges = packaged_jury(jury).judges
-    assert len({str(j).partition("/")[0] for j in judges}) == len(judges) == 3
-    specs = [find_model(str(j)) for j in judges]
+    specs = packaged_jury(jury, load_models()).judges
+    assert len({s.name.partition("/")[0] for s in specs}) == len(specs) == 3
     assert all(s.price is not None for s in specs)
     assert any("retired" in s.note for s in specs) == (jury == "paper")
 

@@ -22,7 +22,7 @@ from medhelm.errors import MedhelmError
 from medhelm.plugin import model_calls, options
 from medhelm.protocols.protocol import together
 from medhelm.runs.own_runs import own_run, stored_episodes
-from medhelm.runs.planning import Run
+from medhelm.runs.run import Run
 
 ROLES = ("writer", "first", "second")
 

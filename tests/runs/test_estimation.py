@@ -16,7 +16,8 @@ from medhelm.plugins.askings import load_askings
 from medhelm.prompts.messages import render_prompt
 from medhelm.runs.estimates import RunEstimate, sum_up
 from medhelm.runs.estimation import estimate_runs, without_keys
-from medhelm.runs.planning import Run, plan_runs
+from medhelm.runs.planning import plan_runs
+from medhelm.runs.run import Run
 from medhelm.schema.data import Benchmark, FileDataset, SourceFile
 from medhelm.schema.episode import Episode, Finish, Response, Usage
 from medhelm.schema.model import ModelSpec, Price

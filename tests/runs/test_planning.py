@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from medhelm.config import BenchmarkChoice, Job
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError, ModelError, PrivacyRefused
-from medhelm.runs.planning import Run, output_budget, plan_runs
+from medhelm.models.tokens import output_budget
+from medhelm.runs.planning import plan_runs
+from medhelm.runs.run import Run
 from medhelm.runs.selection import select
 from medhelm.schema.data import Benchmark
 from medhelm.schema.episode import Sampling

@@ -24,9 +24,10 @@ from medhelm.cli import run_command
 from medhelm.config import Job
 from medhelm.errors import RunLocked, UsageError
 from medhelm.models import ModelPool, serving
-from medhelm.models.costs import Ledger
+from medhelm.models.costs import Ledger, capped_ledger
 from medhelm.plugins.registry import Registry
-from medhelm.runs.planning import Run, capped_ledger, plan_runs
+from medhelm.runs.planning import plan_runs
+from medhelm.runs.run import Run
 from medhelm.runs.runner import Ending, run_sweep
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
@@ -363,7 +364,8 @@ def test_a_shard_may_spend_its_share_and_asks_nothing_again(tmp_path: Path) -> N
     with serve_in_thread(said) as server:
         given = {"models": model(server, "m/one"), "benchmarks": "med_qa", "data": "sample"}
         runs = planned("1/4", results_dir=tmp_path, **given)
-        ledger = capped_ledger(runs, 1.0, 1000)
+        assert runs[0].shard is not None
+        ledger = capped_ledger(runs[0].models, 1.0, 1000, parts=runs[0].shard.count)
         assert (ledger.cap_usd, ledger.cap_tokens) == (0.25, 250)
         with pytest.raises(UsageError, match="once without shard=1/4"):
             planned("1/4", results_dir=tmp_path, ask_again=["unparsed"], **given)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from medhelm.config import BenchmarkChoice, Job, JuryChoice
+from medhelm.config import BenchmarkChoice, Job
 from medhelm.errors import UsageError
 from medhelm.grading.jury.grader import judge_messages
 from medhelm.models.tokens import estimate_tokens
@@ -630,7 +630,7 @@ def estimate(results: Path, *judges: ModelSpec | str, **more: Any) -> RunEstimat
         benchmarks=(BenchmarkChoice(name="essay"),),
         data="sample",
         results_dir=str(results),
-        jury=JuryChoice(name="three", judges=judges, quorum=1, **more) if judges else None,
+        jury=JurySpec(name="three", judges=judges, quorum=1, **more) if judges else None,
         controls=0,
     )
     runs = plan_runs([job], registry, without_keys({}, [job], registry)).runs
@@ -712,7 +712,7 @@ def test_what_is_judged_already_is_not_counted(tmp_path: Path) -> None:
         benchmarks=(BenchmarkChoice(name="essay"),),
         data="sample",
         results_dir=str(tmp_path),
-        jury=JuryChoice(name="two", judges=(first, second), quorum=1, repairs=2),
+        jury=JurySpec(name="two", judges=(first, second), quorum=1, repairs=2),
         controls=0,
     )
     (run,) = plan_runs([job], registry, without_keys({}, [job], registry)).runs

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import msgspec
 
-from medhelm.config import JuryChoice, convert
+from medhelm.config import convert
 from medhelm.data.rubrics import load_rubric
 from medhelm.errors import ModelError, UnknownName, UsageError
 from medhelm.files.yaml_bounds import packaged_files, read_yaml
@@ -28,7 +29,7 @@ DEFAULT = "medhelm_2026_11"
 
 
 def choose_jury(
-    choice: JuryChoice | None,
+    chosen: JurySpec | None,
     models: Mapping[str, ModelSpec],
     environ: Mapping[str, str],
     *,
@@ -42,12 +43,12 @@ def choose_jury(
     Bundled samples are rated offline unless a jury is named. Raises UsageError, UnknownName, and
     ModelError where a judge that is asked for has no key.
     """
-    if choice is not None:
-        return _resolve(choice, models, environ)
+    if chosen is not None:
+        return _checked(chosen, environ)
     if is_sample:
         return OFFLINE
     try:
-        return _resolve(packaged_jury(default or DEFAULT), models, environ)
+        return _checked(packaged_jury(default or DEFAULT, models), environ)
     except ModelError:  # no key of one of the judges
         return OFFLINE
 
@@ -57,8 +58,8 @@ def keys_lacking(models: Mapping[str, ModelSpec], environ: Mapping[str, str]) ->
 
     Empty where none of its keys is there: who has no key expects no jury of models.
     """
-    judges = (j for j in packaged_jury(DEFAULT).judges if isinstance(j, str))
-    wanted = [v for judge in judges for v in secret_variables(find_model(judge, models))]
+    judges = packaged_jury(DEFAULT, models).judges
+    wanted = [v for judge in judges for v in secret_variables(judge)]
     lacking = [v for v in dict.fromkeys(wanted) if not environ.get(v, "").strip()]
     return tuple(lacking) if len(lacking) < len(set(wanted)) else ()
 
@@ -68,28 +69,34 @@ def jury_names() -> list[str]:
     return [*packaged_files("jury")]
 
 
-def packaged_jury(name: str) -> JuryChoice:
+def packaged_jury(name: str, models: Mapping[str, ModelSpec]) -> JurySpec:
     """Return the jury of a file of `conf/jury`; raises UnknownName."""
     if name not in (known := packaged_files("jury")):
         raise UnknownName("jury", name, known)
     place = f"conf/jury/{name}.yaml"
-    choice: JuryChoice = convert(read_yaml(known[name].read_bytes(), place), JuryChoice, place)
-    return choice
+    values = with_named_judges(read_yaml(known[name].read_bytes(), place), models)
+    jury: JurySpec = convert(values, JurySpec, place)
+    return jury
 
 
-def _resolve(
-    choice: JuryChoice, models: Mapping[str, ModelSpec], environ: Mapping[str, str]
-) -> JurySpec:
-    judges = tuple(j if isinstance(j, ModelSpec) else find_model(j, models) for j in choice.judges)
-    where = f"jury {choice.name!r}"
+def with_named_judges(values: Mapping[str, Any], models: Mapping[str, ModelSpec]) -> dict[str, Any]:
+    """Return what a config says of a jury, with what is known of the models that it names; raises UnknownName."""
+    judges = values.get("judges", [])
+    if isinstance(judges, list):
+        judges = [find_model(j, models) if isinstance(j, str) else j for j in judges]
+    return {**values, "judges": msgspec.to_builtins(judges)}
+
+
+def _checked(jury: JurySpec, environ: Mapping[str, str]) -> JurySpec:
+    judges, where = jury.judges, f"jury {jury.name!r}"
     names = [judge.name for judge in judges]
     if twice := [n for n in names if names.count(n) > 1]:
         raise UsageError(f"{where}: judge {twice[0]} is there twice")
     for one, other in combinations(judges, 2):
         if identity(one) == identity(other):
             raise UsageError(f"{where}: {one.name} and {other.name} are the same model")
-    if judges and choice.quorum > len(judges):
-        raise UsageError(f"{where}: a quorum of {choice.quorum} with {len(judges)} judge(s)")
+    if judges and jury.quorum > len(judges):
+        raise UsageError(f"{where}: a quorum of {jury.quorum} with {len(judges)} judge(s)")
     for judge in judges:
         if not reads_prompt(judge):
             raise UsageError(f"{where}: {judge.name} is a rule and no judge; see jury=offline")
@@ -99,7 +106,7 @@ def _resolve(
                 "leave it out"
             )
         check_model(judge, environ)
-    return JurySpec(**msgspec.structs.asdict(choice) | {"judges": judges})
+    return jury
 
 
 OFFLINE = JurySpec(name="offline")

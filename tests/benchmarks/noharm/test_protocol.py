@@ -21,7 +21,8 @@ from medhelm.models.costs import Ledger
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.plugins.registry import load_registry
 from medhelm.runs.estimation import estimate_runs
-from medhelm.runs.planning import Run, plan_runs
+from medhelm.runs.planning import plan_runs
+from medhelm.runs.run import Run
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Request
 from medhelm.schema.model import ModelSpec, Price
