@@ -3,7 +3,6 @@
 # fmt: off
 
 # -- Errors that a command prints in one line
-from medhelm.errors import UsageError as UsageError  # an option or a config that is wrong
 from medhelm.errors import RecordError as RecordError  # a stored file that cannot be read
 from medhelm.errors import closest as closest  # the known names nearest to a misspelt one
 from medhelm.schema.type_errors import explain as explain  # what is wrong with values that do not fit a type
@@ -24,7 +23,7 @@ from medhelm.data.sources import file_sha256 as file_sha256  # the hash of a fil
 from medhelm.grading.graders import grader as grader  # a grader that asks judges about what it is shown
 from medhelm.grading.rubric.prompt import decision_messages as decision_messages  # what a judge is sent
 from medhelm.grading.rubric.prompt import decision_of as decision_of  # what its reply decides
-from medhelm.prompts import fencing as fencing  # texts fenced by tags that they cannot close
+from medhelm.prompts.fencing import fenced as fenced  # a text between tags that it cannot close
 from medhelm.tables.clinicians.decisions import plain_name as plain_name  # a model's name, whatever its spelling
 
 # -- Asking: replies of a form, tokens, runs of one's own

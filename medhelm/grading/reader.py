@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import TEXT, closed, read_object, unify
+from medhelm.extract.reply_form import closed, read_object, unify
 from medhelm.extract.terms import terms_of
 from medhelm.grading.grade import grade
 from medhelm.grading.graders.grader import (
@@ -34,7 +34,7 @@ from medhelm.grading.graders.grader import (
 from medhelm.grading.jury.grader import repair_message
 from medhelm.grading.jury.metric import Jury
 from medhelm.models.tokens import estimate_tokens
-from medhelm.prompts.fencing import fenced, tag_pattern
+from medhelm.prompts.fencing import fenced
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
 from medhelm.protocols.questions import followed_by, one_call, send_until_read
 from medhelm.schema.data import Benchmark, Instance
@@ -50,7 +50,7 @@ NONE = "none"
 ANSWER, _QUOTE, _OPTION = "answer", "quote", "option"
 _UNREACHED = ("error", "oversize", NOT_ASKED)
 """Ends of a reading that say nothing of the reply."""
-_TAGS = tag_pattern(("question", "options", "reply"))
+_TAGS = ("question", "options", "reply")
 _MARKUP = re.compile(r"(?<![\d*_`])[*_`]+|[*_`]++(?!\d)")
 _CUT_BEFORE = re.compile(r"(?:[^\W_]|[-+\u2212<>~/^*]|\d[.,])$")
 _CUT_BEHIND = re.compile(r"^(?:[^\W_]|[%/^*]|[.,]\d)")
@@ -83,7 +83,7 @@ def _labels(instance: Instance) -> dict[str, str]:
 
 def _schema(instance: Instance) -> dict[str, Any]:
     options = {_OPTION: {"type": "string", "enum": [*sorted(_labels(instance)), NONE]}}
-    return closed({_QUOTE: TEXT, **(options if instance.choices else {})})
+    return closed({_QUOTE: str, **(options if instance.choices else {})})
 
 
 def _messages(benchmark: Benchmark, instance: Instance, reply: str) -> tuple[Message, ...]:

@@ -17,7 +17,7 @@ from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table, Value
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Keys, Metadata
-from medhelm.tables.study.study import Panel, Study, estimate, restrict
+from medhelm.tables.study.study import Panel, Study
 from medhelm.tables.table_spec import TableRequest
 
 OTHERS = "all others"
@@ -219,9 +219,9 @@ def _slice_rows(
     for instance, tag in tags.items():
         members[tag.get(by)].append(instance)
     for value in sorted(members, key=lambda v: (v is None, v or "")):
-        part = restrict(panel, np.array(sorted(members[value]), dtype=np.uint64))
+        part = panel.restrict(np.array(sorted(members[value]), dtype=np.uint64))
         is_small = len(np.unique(part.clusters)) < (least := study.settings.min_group)
-        found = estimate(part, study.settings, benchmark, by, value or "")
+        found = part.estimates(study.settings, benchmark, by, value or "")
         for model in sorted(found, key=lambda m: (m not in study.ranked, m)):
             numbers = found[model].row("interval_method", "normalised", "n")
             if is_small:

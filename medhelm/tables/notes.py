@@ -130,11 +130,12 @@ def study_table(
     title: str = "",
     is_ranking: bool = False,
     more: Mapping[str, Value] | None = None,
+    under: tuple[str, ...] = (),
 ) -> Table:
     """Return a table of a study's runs with the notes that all of them carry.
 
     `said`: the table's own notes, besides those of its form. `is_ranking`: whether a reader must
-    know who is ranked, and on what. `more`: settings besides those of the study.
+    know who is ranked, and on what. `more`: settings besides those of the study. `under`: see `Form.table`.
     """
     reduction, title = read_reduction(study.settings.reduce), title or form.title
     own = (*common(study), *(ranking(study) if is_ranking else ()), *form.notes)
@@ -143,6 +144,7 @@ def study_table(
         said,
         settings(study) | dict(more or {}),
         title=title if reduction.is_mean else f"{title}; of repeats: {reduction.name}",
+        under=under,
     )
     known = {c.name for c in form.columns}
     last = few_clusters(table.rows) if {"clusters", "interval_method"} <= known else []

@@ -6,12 +6,13 @@ import argparse
 import os
 from pathlib import Path
 
-from medhelm.plugin import UsageError, model_calls, options, tables
+from medhelm import UsageError
+from medhelm.plugin import model_calls, options, tables
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the sheet, or print the table, and return the exit code."""
-    from medhelm.plugin import own_runs, sheet
+    from medhelm.plugin import own_runs, sheet, stored_decisions
     from medhelm_benchmarks.clinconsensus.failures.labelling import labelling_run, read_types
     from medhelm_benchmarks.clinconsensus.failures.labels import (
         drawn,
@@ -28,19 +29,19 @@ def run(args: argparse.Namespace) -> int:
     if args.answers < 1:
         raise UsageError("--answers must be at least 1")
     form, chosen = tables.chosen_format(args.format, args.out), tables.settings(args)
-    answers = read_unmet(
-        Path(args.results_dir),
-        args.benchmark,
+    choice = stored_decisions.RunChoice(
+        results_dir=Path(args.results_dir),
         data=args.data,
         latest=args.latest,
-        models=args.model or (),
+        models=tuple(args.model or ()),
     )
+    answers = read_unmet(choice, args.benchmark)
     some = drawn(answers, args.answers, args.seed)
     if args.template:
-        sheet.check_privacy(answers[0].record, args.text_of)
+        sheet.check_privacy(answers[0].run.record, args.text_of)
         made = failure_sheet(some, args.seed)
         then = ("rubric", "failures", args.benchmark, "--results-dir", args.results_dir, "--labels")
-        files = sheet.write_sheet(Path(args.template), made, args.seed, then)
+        files = made.write(Path(args.template), args.seed, then)
         count = sum(len(unit.items) for unit in made.units)
         print(f"{files[0]}: {count} unmet criteria of {len(some)} answers; fill `value`")
         print(f"{files[1]}: its key")
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         labels, by = read_labels([Path(name) for name in args.labels], answers), "hand"
         tables.emit([failures_table(answers, labels, by, chosen)], form, args.out)
         return 0
-    model = options.find_model(args.judge, options.open_registry(args.plugin).models)
+    (model,) = options.find_models([args.judge], args.plugin)
     run = labelling_run(some or answers[:1], model, Path(args.results_dir), os.environ)
     runs = [run] if own_runs.has_instances(run) else []
     asked = model_calls.ask(runs, args)

@@ -27,7 +27,7 @@ from medhelm import (
     visible_text,
 )
 from medhelm.plugin import (
-    fencing,
+    fenced,
     own_runs,
     questions,
     reply_form,
@@ -44,7 +44,7 @@ _REPAIRS = 2
 _TOKENS = 256
 _REPLY = 40
 """Tokens of a reply in the form that is asked for."""
-_TAG = fencing.tag_pattern(("request", "answer", "criterion", "finding"))
+_TAGS = ("request", "answer", "criterion", "finding")
 _RULES = """\
 An answer of a medical assistant does not meet a criterion. You say of which type the failure is.
 
@@ -70,7 +70,7 @@ def labelling_run(
     Answers that an earlier version has labelled are left out. Raises UsageError, ModelError and
     PrivacyRefused.
     """
-    card = answers[0].record.card
+    card = answers[0].run.record.card
     left = [a for a in answers if a.unmet and _labelled_before(a, model) is None]
     return own_runs.own_run(
         f"failures of {card.name}",
@@ -108,14 +108,14 @@ def _labelled_before(answer: Answer, model: ModelSpec) -> Mapping[str, str] | No
     """Return the types that an earlier version has stored in the answer's own run; None: none."""
     unmet = [(own.criterion.name, own.explanation) for own in answer.unmet]
     key = f"{runlog.episode_key(msgspec.json.encode([answer.episode, unmet]), 0):016x}"
-    log = answer.run / "failures" / _digest(model)
+    log = answer.run.path.parents[1] / "failures" / _digest(model)
     return next((e.state["types"] for e in runlog.read_log(log) if e.instance_id == key), None)
 
 
 def _instance(answer: Answer) -> Instance:
     episode = answer.episode
     return Instance(
-        id=f"{answer.record.request_hash}/{episode.instance.id}/{episode.repeat}",
+        id=f"{answer.run.record.request_hash}/{episode.instance.id}/{episode.repeat}",
         context=stored_decisions.request_of(episode.instance),
         payload={
             "answer": visible_text(episode.text),
@@ -181,13 +181,13 @@ def messages_for(request: str, answer: str, criterion: str, finding: str) -> tup
     """Return what asks for the type of one failure; all of an answer begin alike."""
     types = "\n".join(f"- {t.id}: {t.text}" for t in failure_types().values())
     texts = {"request": request, "answer": answer, "criterion": criterion, "finding": finding}
-    body = "\n\n".join(fencing.fenced(name, text, _TAG) for name, text in texts.items())
+    body = "\n\n".join(fenced(name, text, _TAGS) for name, text in texts.items())
     return Message("system", _RULES.format(types=types)), Message("user", body)
 
 
 def _schema() -> dict[str, Any]:
     return reply_form.closed(
-        {"reason": reply_form.TEXT, "type": reply_form.TEXT | {"enum": [*failure_types()]}}
+        {"reason": str, "type": {"type": "string", "enum": [*failure_types()]}}
     )
 
 

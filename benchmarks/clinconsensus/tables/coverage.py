@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from medhelm import Floats, Table, TableRequest, TableSpec
+from medhelm import Floats, Study, Table, TableRequest, TableSpec
 from medhelm.plugin import column_kinds, instance_tags, notes
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.clinconsensus.cases import JOIN
@@ -126,7 +126,7 @@ _SAID = (
 _FORM = column_kinds.form(__file__, "coverage")
 
 
-def has_coverage(study: studies.Study, benchmark: str) -> bool:
+def has_coverage(study: Study, benchmark: str) -> bool:
     """Return whether a benchmark's criteria have a threshold, and its scores are of it."""
     return {MAIN, *_SHARES.values()} <= set(study.metrics(benchmark))
 
@@ -143,13 +143,13 @@ def coverage(asked: TableRequest) -> Table:
             f"{', '.join(repeated)}: without other thresholds and hits, which need one answer a case "
             "and the same number of criteria in all."
         )
-    return _FORM.table(rows, [*notes.common(study), *said], notes.settings(study))
+    return notes.study_table(study, _FORM, rows, said)
 
 
 COVERAGE = TableSpec(name=_FORM.name, help=_FORM.help, columns=_FORM.columns, make=coverage)
 
 
-def hits_of(study: studies.Study, benchmark: str) -> Hits | None:
+def hits_of(study: Study, benchmark: str) -> Hits | None:
     """Return the hits of the models on the compared cases; None where there is no one threshold."""
     panel = study.panel(benchmark, MAIN)
     record = next(iter(panel.cells.values())).record
@@ -181,7 +181,7 @@ def _rows(asked: TableRequest, benchmark: str) -> Iterator[Cells]:
     if hits is not None:
         panel = study.panel(benchmark, MAIN)
         for k in hits.other_thresholds:  # all models at the other thresholds, most at each first
-            found = studies.estimate(_at_threshold(panel, hits, k), study.settings, benchmark)
+            found = _at_threshold(panel, hits, k).estimates(study.settings, benchmark)
             for row in _scores(study, benchmark, "score", found):
                 yield row | {"measure": f"CACS@{k}", "k": k}
         ranked = {m: h for m, h in hits.of.items() if m in study.ranked}
@@ -191,7 +191,7 @@ def _rows(asked: TableRequest, benchmark: str) -> Iterator[Cells]:
 
 
 def _scores(
-    study: studies.Study, benchmark: str, level: str, found: Mapping[str, studies.Estimate]
+    study: Study, benchmark: str, level: str, found: Mapping[str, studies.Estimate]
 ) -> Iterator[Cells]:
     """Yield a row of each model, the ranked ones first, the highest coverage first."""
     for model in sorted(found, key=lambda m: (m not in study.ranked, -found[m].score, m)):
@@ -206,7 +206,7 @@ def _scores(
         }
 
 
-def _more(study: studies.Study, benchmark: str, model: str, hits: Hits | None) -> Cells:
+def _more(study: Study, benchmark: str, model: str, hits: Hits | None) -> Cells:
     """Return the cells of a model besides its coverage."""
     others = {name: study.estimates(benchmark, metric)[model] for name, metric in _SHARES.items()}
     row: Cells = {name: own.score for name, own in others.items()}
@@ -269,13 +269,11 @@ def _slices(asked: TableRequest, benchmark: str) -> Iterator[Cells]:
         for value in sorted(members):
             inside = np.array(sorted(members[value]), dtype=np.uint64)
             outside, names = np.setdiff1d(panel.ids, inside), (axis, value)
-            own = studies.estimate(
-                studies.restrict(panel, inside), study.settings, benchmark, *names
-            )
+            own = panel.restrict(inside).estimates(study.settings, benchmark, *names)
             rest: Mapping[str, studies.Estimate] = {}
             if len(outside):
-                others = studies.restrict(panel, outside)
-                rest = studies.estimate(others, study.settings, benchmark, *names, "others")
+                others = panel.restrict(outside)
+                rest = others.estimates(study.settings, benchmark, *names, "others")
             rows = {row["model"]: row for row in _scores(study, benchmark, "slice", own)}
             for model in sorted(own, key=lambda m: (m not in study.ranked, m)):
                 row = rows[model] | {"axis": axis, "value": value}
@@ -299,7 +297,7 @@ def _difference(a: studies.Estimate, b: studies.Estimate) -> Cells:
     }
 
 
-def _lengths(study: studies.Study, benchmark: str) -> Iterator[Cells]:
+def _lengths(study: Study, benchmark: str) -> Iterator[Cells]:
     if LENGTH not in study.metrics(benchmark):
         return
     panel = study.panel(benchmark, MAIN)

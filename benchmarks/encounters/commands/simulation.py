@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from medhelm.plugin import UsageError, model_calls, options, tables
+from medhelm import UsageError
+from medhelm.plugin import model_calls, options, tables
 
 if TYPE_CHECKING:
     from medhelm.plugin import model_calls, stored_decisions
@@ -72,7 +73,7 @@ def _judge(
     from medhelm_benchmarks.encounters.fidelity.judge import control_tallies, controls_of
     from medhelm_benchmarks.encounters.fidelity.stored import place_of, stored_encounters
 
-    judge = options.find_model(args.judge, options.open_registry(args.plugin).models)
+    (judge,) = options.find_models([args.judge], args.plugin)
     folders = {run.path.parents[1]: run for run in graded}.values()
     runs = []
     for name, card in sorted({run.benchmark: run.record.card for run in folders}.items()):

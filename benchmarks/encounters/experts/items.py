@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from medhelm import Table
-from medhelm.plugin import UsageError, rating_forms, ratings, sheet, stored_decisions, two_class
+from medhelm import Table, UsageError
 from medhelm.plugin import column_kinds as kinds
+from medhelm.plugin import rating_forms, ratings, sheet, stored_decisions, two_class
 from medhelm_benchmarks.encounters.experts.by_hand import TURNS, item_text, turns_of, unit_of
 from medhelm_benchmarks.encounters.experts.units import hidden_note
 from medhelm_benchmarks.encounters.fidelity.stored import (

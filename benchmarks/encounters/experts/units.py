@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from medhelm import Episode, Floats, Table
-from medhelm.plugin import UsageError, entries, rating_forms, ratings, sheet, stored_decisions
+from medhelm import Episode, Floats, Table, UsageError
 from medhelm.plugin import column_kinds as kinds
+from medhelm.plugin import entries, rating_forms, ratings, sheet, stored_decisions
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, SOURCE, read_scenarios
 from medhelm_benchmarks.encounters.data.medsp1000 import CASES
 from medhelm_benchmarks.encounters.fidelity.stored import (

@@ -27,14 +27,13 @@ from medhelm_benchmarks.encounters.grading.evaluator import RUBRIC
 from medhelm_benchmarks.encounters.tables.cast import (
     SAID,
     Tally,
-    cast_form,
+    marked,
     role_rows,
     scores_row,
     share_row,
 )
 
 FACTORS = ("case", "run", "patient", "evaluator")
-_SAID: Sequence[str] = kinds.read_tables(__file__)["simulation"]["said"]
 
 
 def simulation_table(
@@ -51,20 +50,20 @@ def simulation_table(
     rows += _control_rows(controls or (), settings)
     rows += [row | {"level": "cast"} for row in cast_rows(runs)]
     rows += [row | {"level": "variance"} for row in variance_rows(runs)]
+    cast = kinds.form(__file__, "encounter_cast", marked=[marked(least)])
+    form = kinds.form(__file__, "simulation", cast=cast.columns)
     said = [
         *(f"{kind}: {meaning}." for kind, meaning in MEANING.items()),
         *SAID,
         f"A case is marked where less than {least:g} of the lines of patient and surroundings are without a "
         "fault. Means are over encounters, not weighted by case.",
-        *_SAID,
+        *form.texts.values(),
         *(
             _judge_notes(newest, controls)
             if controls is not None
             else ["Nobody judged: add --judge MODEL."]
         ),
     ]
-    cast = cast_form(least)
-    form = kinds.form(__file__, "simulation", cast=cast.columns)
     return replace(form, parts=(*cast.parts, *form.parts)).table(
         [row for row in rows if level in (None, row["level"]) or row["level"] == "control"],
         said,

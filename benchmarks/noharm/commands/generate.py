@@ -8,7 +8,8 @@ import re
 import sys
 from pathlib import Path
 
-from medhelm.plugin import UsageError, model_calls, options, tokens
+from medhelm import UsageError
+from medhelm.plugin import model_calls, options, tokens
 from medhelm_benchmarks.noharm.generation.conduct import (
     Series,
     case_ends,
@@ -30,7 +31,7 @@ _UNJUDGED = (
 
 def run(args: argparse.Namespace) -> int:
     """Return 0; 1 where a request of a case failed or no case was made; else raise what stopped it."""
-    series = _series(args, options.open_registry(args.plugin))
+    series = _series(args)
     _check_count(args.n, most_settings(series.guideline.passages))
     results = Path(args.results_dir)
     folder = Path(args.out) if args.out else results / "generated" / series.prefix
@@ -93,7 +94,7 @@ def _print(series: Series, found: dict[str, int], cases: Path) -> None:
         print(_UNJUDGED)
 
 
-def _series(args: argparse.Namespace, registry: options.Registry) -> Series:
+def _series(args: argparse.Namespace) -> Series:
     for name in ("guideline", "specialty", "model"):
         if not getattr(args, name):
             raise UsageError(
@@ -104,8 +105,8 @@ def _series(args: argparse.Namespace, registry: options.Registry) -> Series:
         raise UsageError(f"--raters takes one model or three, not {len(args.raters)}")
     path = Path(args.guideline)
     guideline = read_guideline(path, args.guideline_name)
-    generator = options.find_model(args.model, registry.models)
-    raters = [options.find_model(name, registry.models) for name in args.raters] or [generator]
+    names = (args.model, *(args.raters or [args.model]), args.judge or args.model)
+    generator, *raters, judge = options.find_models(names, args.plugin)
     first, second, third = raters if len(raters) == 3 else raters * 3
     return Series(
         prefix=f"NOHARM-{_letters(args.specialty)}-{_topic(args.topic, path)}",
@@ -113,7 +114,7 @@ def _series(args: argparse.Namespace, registry: options.Registry) -> Series:
         guideline=guideline,
         generator=generator,
         raters=(first, second, third),
-        judge=options.find_model(args.judge, registry.models) if args.judge else None,
+        judge=judge if args.judge else None,
         seed=args.seed,
     )
 

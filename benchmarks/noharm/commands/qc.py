@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from medhelm import DataError
-from medhelm.plugin import UsageError, model_calls, options, own_runs, tables
+from medhelm import DataError, UsageError
+from medhelm.plugin import model_calls, options, own_runs, tables
 from medhelm_benchmarks.noharm.rules.cases import Case, scan_cases
 from medhelm_benchmarks.noharm.rules.judging import BUDGET, JUDGE, JUDGING, menus, read_judged
 
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 def _judge_run(args: argparse.Namespace, cases: tuple[Case, ...]) -> own_runs.Run:
     """Return the run that asks the judge about every menu and the control."""
     sha256 = hashlib.sha256(b"\n".join(map(msgspec.json.encode, cases))).hexdigest()
-    model = options.find_model(args.judge, options.open_registry(()).models)
+    (model,) = options.find_models([args.judge], ())
     return own_runs.own_run(
         "noharm_qc",
         menus(cases),

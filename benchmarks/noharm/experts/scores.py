@@ -16,15 +16,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from medhelm import DataError, Episode, Floats, Settings, Table
-from medhelm.plugin import (
-    UsageError,
-    aggregation,
-    column_kinds,
-    intervals,
-    runlog,
-    stored_decisions,
-)
+from medhelm import DataError, Episode, Floats, Settings, Table, UsageError
+from medhelm.plugin import aggregation, column_kinds, intervals, runlog, stored_decisions
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.experts.ratings import Sheets, is_rated_whole
 from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Case
@@ -185,9 +178,8 @@ def read_rubrics(
             "--set min_experts=N takes fewer"
         )
     runs, damaged = stored_decisions.graded_runs(choice.results_dir)
-    own = [r for r in runs if any(m.name == _METRIC for m in r.record.grading.metrics)]
-    if not choice.models:
-        own = [r for r in own if stored_decisions.is_rankable(r.record.spec.model)]
+    runs = [r for r in runs if any(m.name == _METRIC for m in r.record.grading.metrics)]
+    own = choice.ranked(runs)
     if not own:
         raise UsageError(f"no run below {choice.results_dir} has labelled actions ({_METRIC})")
     chosen = choice.of(own)

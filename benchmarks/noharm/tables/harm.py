@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import Floats, Table, TableSpec, pooled_share
+from medhelm import Floats, Study, Table, TableSpec, pooled_share
 from medhelm.plugin import aggregation, instance_tags, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
@@ -38,7 +38,7 @@ _SHAPE = (len(KINDS), len(SEVERITIES), len(CATEGORIES))
 _UNLABELLED = ("missing", "invalid")
 """Those of the `LABELS` that actions without a valid label have."""
 
-_ERROR_COUNTS = kinds.declared(__file__, "error_counts")
+_ERROR_COUNTS = kinds.form(__file__, "error_counts").columns
 _FORM = kinds.form(__file__, "harm", error_counts=_ERROR_COUNTS)
 _COUNTED = frozenset(c.name for c in _ERROR_COUNTS) | {"severe_cases", "read"}
 _OF_REPEATS = tuple(
@@ -50,12 +50,12 @@ _OF_REPEATS = tuple(
 """The columns where cases were asked several times: counts are means, with a digit."""
 
 
-def has_labels(study: studies.Study, benchmark: str) -> bool:
+def has_labels(study: Study, benchmark: str) -> bool:
     """Return whether the actions of a benchmark are labelled and its harm is known."""
     return {_COUNTS, *_METRICS.values()} <= set(study.metrics(benchmark))
 
 
-def harm(study: studies.Study, metadata: studies.Metadata) -> Table:
+def harm(study: Study, metadata: studies.Metadata) -> Table:
     """Return rows of each benchmark with labelled actions: per model, category and specialty.
 
     The last of each kind are over all ranked models. `metadata` reads that of a cell's instances.
@@ -69,10 +69,11 @@ def harm(study: studies.Study, metadata: studies.Metadata) -> Table:
     if not _has_gaps(rows):
         form = replace(form, parts=tuple(p for p in form.parts if "overall_worst" not in p.columns))
     said = harm_notes([(own.benchmark, own.panel, own.models) for own in labelled], metadata)
-    return form.table(
+    return notes.study_table(
+        study,
+        form,
         rows,
-        [*notes.common(study), *(said if rows else ["No benchmark here has labelled actions."])],
-        notes.settings(study),
+        said if rows else ["No benchmark here has labelled actions."],
         under=("benchmark",) if len(found) > 1 else (),
     )
 
@@ -83,7 +84,7 @@ def _has_gaps(rows: Sequence[dict[str, object]]) -> bool:
     return any(row["scored"] != row["attempted"] or row.get("partly_read") for row in own)
 
 
-def validity(study: studies.Study, metadata: studies.Metadata) -> dict[str, Validity]:
+def validity(study: Study, metadata: studies.Metadata) -> dict[str, Validity]:
     """Return whose the ratings are, by benchmark with labelled actions."""
     return {
         b: validity_of(b, study.panel(b, _COUNTS), metadata)
@@ -145,7 +146,7 @@ def _pool(sums: Collection[_Sums]) -> _Sums:
 class _Labelled:
     """One benchmark with labelled actions: its models in the order of the table."""
 
-    def __init__(self, study: studies.Study, benchmark: str) -> None:
+    def __init__(self, study: Study, benchmark: str) -> None:
         self.study, self.benchmark = study, benchmark
         self.panel = study.panel(benchmark, _COUNTS)
         self.estimates = {
@@ -155,10 +156,8 @@ class _Labelled:
         has_strict = _STRICT in study.metrics(benchmark)
         self.strict = study.estimates(benchmark, _STRICT) if has_strict else {}
         severe = pooled_share("severe_per_error", "severe", "errors")
-        shares = studies.with_reading(
-            self.panel, severe, _severe_sums
-        )  # errors of a case correlate
-        self.severe_per_error = studies.estimate(shares, study.settings, benchmark)
+        shares = self.panel.with_reading(severe, _severe_sums)  # errors of a case correlate
+        self.severe_per_error = shares.estimates(study.settings, benchmark)
         every = set(self.harm).intersection(*self.estimates.values())
         self.models = [m for m in studies.best_first(self.estimates["overall"]) if m in every]
         fit = [m for m in self.models if m in study.ranked and m not in self.panel.unfit]

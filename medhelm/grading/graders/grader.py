@@ -21,7 +21,6 @@ from medhelm.extract import visible_text
 from medhelm.grading.graders.controls import Controls as Controls
 from medhelm.grading.graders.controls import Item as Item
 from medhelm.grading.graders.controls import answer as answer
-from medhelm.grading.graders.controls import needs_content as needs_content
 from medhelm.grading.graders.controls import without_due
 from medhelm.protocols.protocol import FinalAnswer, Forecast, RoleTerms, Send, Terms
 from medhelm.protocols.protocol import Protocol as EpisodeProtocol

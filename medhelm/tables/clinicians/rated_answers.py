@@ -38,7 +38,7 @@ from medhelm.tables.clinicians.ratings import (
     known,
     to_table,
 )
-from medhelm.tables.clinicians.sheet import RatingSheet, Sample, blinded, check_privacy
+from medhelm.tables.clinicians.sheet import RatingSheet, Sample, check_privacy
 from medhelm.tables.format.column_kinds import read_tables
 from medhelm.tables.format.table import filled
 from medhelm.tables.instances import main_metric
@@ -372,11 +372,11 @@ def answer_sheet(choice: RunChoice, sample: Sample, text_of: Collection[str] = (
     if not drawn:
         raise UsageError("no answer has a score of the jury: there is nothing to rate")
     episodes = _episodes(drawn)
-    units, key = blinded([_unit(c, episodes) for c in drawn], sample.seed)
+    units = [_unit(c, episodes) for c in drawn]
     counts = Counter(c.own.run.benchmark for c in drawn)
     shown = ", ".join(f"{name} {n}" for name, n in counts.items())
     notes = [f"answers by benchmark: {shown}", *(f"left out, damaged: {d}" for d in damaged[:3])]
-    return RatingSheet(units=units, stands_for=key, notes=tuple(notes))
+    return RatingSheet.blinded(units, sample.seed, notes)
 
 
 def _draw(scores: Iterable[RunScores], per_benchmark: int, seed: int) -> list[_Candidate]:
