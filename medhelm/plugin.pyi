@@ -54,5 +54,4 @@ from medhelm.similarity.word_model import WordModel as WordModel  # a classifier
 from medhelm.tables.format import column_kinds as column_kinds  # tables and columns as tables.toml declares them
 from medhelm.tables import compare as compare  # two models, paired on the instances that both have
 from medhelm.tables import notes as notes  # the notes that every table has
-from medhelm.tables.groups import instance_tags as instance_tags  # metadata of instances
 from medhelm.tables.study import study as study  # the selected runs of a table, panels of models on the same instances, estimates

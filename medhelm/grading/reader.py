@@ -25,7 +25,6 @@ from medhelm.grading.grade import grade
 from medhelm.grading.graders.grader import (
     JUDGE,
     NOT_ASKED,
-    REPAIRS,
     GradedMetric,
     Grader,
     Shown,
@@ -172,7 +171,7 @@ async def ask_reader(
         _messages(benchmark, instance, shown.answer),
         partial(read_reading, main, instance, shown.answer),
         followed_by(repair_message),
-        terms.settings[REPAIRS],
+        terms.repairs,
         ends_when_cut=True,
     )
     if found.value is None:
@@ -185,7 +184,7 @@ def forecast(
 ) -> Iterator[Forecast]:
     """Yield the one call that a reply of so many tokens needs."""
     prompt = estimate_tokens(_messages(benchmark, instance, "")) + answer
-    yield one_call(terms, JUDGE, prompt, _READING, _SHORTEST, terms.settings[REPAIRS])
+    yield one_call(terms, JUDGE, prompt, _READING, _SHORTEST, terms.repairs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -194,7 +194,7 @@ def read_judges(
     """Return the judges of the runs of a benchmark; raises UsageError where no model judged."""
     judges: dict[Path, StressedJudge] = {}
     for graded in chosen_runs(choice, benchmark):
-        path = graded.path.parents[1]
+        path = graded.run_folder
         plan = read_plan(path)
         run = stored_run(path, plan, registry, choice.scoring, root=root)
         states = {}

@@ -19,11 +19,11 @@ from medhelm.errors import DataError
 from medhelm.extract.choices import read_choice
 from medhelm.extract.numbers.values import read_number
 from medhelm.grading.grade import grade
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Shown
+from medhelm.grading.graders.grader import JUDGE, Shown
 from medhelm.grading.reader import ANSWER, NONE, VERSION, ask_reader, forecast, one_reply
 from medhelm.models.identity import identity
 from medhelm.models.tokens import estimate_tokens
-from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
+from medhelm.protocols.protocol import REPAIRS, FinalAnswer, Forecast, Protocol, Send, Terms
 from medhelm.runs.own_runs import DataClass, Run, own_run, stored_episodes
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode

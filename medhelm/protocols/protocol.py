@@ -37,6 +37,10 @@ class Send(TypingProtocol):
         """
 
 
+REPAIRS = "repairs"
+"""Setting of a grader's terms: how often a judge is asked again whose reply cannot be read."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RoleTerms:
     """The settings by which the model of one role is asked."""
@@ -60,6 +64,11 @@ class Terms:
     roles: Mapping[str, RoleTerms]
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The protocol's own settings, those not chosen at their defaults."""
+
+    @property
+    def repairs(self) -> int:
+        """How often a judge is asked again whose reply cannot be read: of a grader's terms."""
+        return int(self.settings[REPAIRS])
 
     def request(
         self,

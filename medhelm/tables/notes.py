@@ -20,7 +20,6 @@ from medhelm.store.records import ANSWERS_AGAIN, DAMAGED, VERDICTS_AGAIN
 from medhelm.tables.format.column_kinds import read_tables
 from medhelm.tables.format.table import Column, Form, Row, Table, Value, filled, several
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
-from medhelm.tables.study.cells import made_itself as made_itself
 from medhelm.tables.study.judge_errors import control_notes, failure, grader_of, is_jury
 from medhelm.tables.study.study import Panel, Study
 

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.answers < 1:
         raise UsageError("--answers must be at least 1")
-    form, chosen = tables.chosen_format(args.format, args.out), tables.settings(args)
+    show, chosen = tables.printer(args), tables.settings(args)
     choice = stored_decisions.RunChoice(
         results_dir=Path(args.results_dir),
         data=args.data,
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.labels:
         labels, by = read_labels([Path(name) for name in args.labels], answers), "hand"
-        tables.emit([failures_table(answers, labels, by, chosen)], form, args.out)
+        show([failures_table(answers, labels, by, chosen)])
         return 0
     (model,) = options.find_models([args.judge], args.plugin)
     run = labelling_run(some or answers[:1], model, Path(args.results_dir), os.environ)
@@ -56,6 +56,6 @@ def run(args: argparse.Namespace) -> int:
     asked = model_calls.ask(runs, args)
     labels = read_types(some, model, run.path)
     by = f"{args.judge}, which nobody has compared with people"
-    tables.emit([failures_table(answers, labels, by, chosen)], form, args.out)
+    show([failures_table(answers, labels, by, chosen)])
     asked.raise_worst()
     return 0

@@ -108,7 +108,7 @@ def _labelled_before(answer: Answer, model: ModelSpec) -> Mapping[str, str] | No
     """Return the types that an earlier version has stored in the answer's own run; None: none."""
     unmet = [(own.criterion.name, own.explanation) for own in answer.unmet]
     key = f"{runlog.episode_key(msgspec.json.encode([answer.episode, unmet]), 0):016x}"
-    log = answer.run.path.parents[1] / "failures" / _digest(model)
+    log = answer.run.run_folder / "failures" / _digest(model)
     return next((e.state["types"] for e in runlog.read_log(log) if e.instance_id == key), None)
 
 

@@ -39,10 +39,9 @@ class Answer:
 def read_unmet(choice: stored_decisions.RunChoice, benchmark: str) -> list[Answer]:
     """Return the graded answers of the runs of a benchmark; raises UsageError where there is none."""
     found: list[Answer] = []
-    for run in stored_decisions.chosen_runs(choice, benchmark):
-        for episode, votes in stored_decisions.explained_answers(run):
-            unmet = tuple(filter(None, map(_unmet, zip(*votes, strict=True))))
-            found.append(Answer(run, episode, unmet))
+    for run, episode, votes in stored_decisions.explained_answers(choice, benchmark):
+        unmet = tuple(filter(None, map(_unmet, zip(*votes, strict=True))))
+        found.append(Answer(run, episode, unmet))
     if not found:
         raise UsageError(
             f"no run of {benchmark} below {choice.results_dir} has verdicts of a judge on single "

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from medhelm import Floats, Study, Table, TableRequest, TableSpec
-from medhelm.plugin import column_kinds, instance_tags, notes
+from medhelm.plugin import column_kinds, notes
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.clinconsensus.cases import JOIN
 
@@ -260,7 +260,7 @@ def _thresholds(benchmark: str, hits: Hits) -> Iterator[Cells]:
 def _slices(asked: TableRequest, benchmark: str) -> Iterator[Cells]:
     study = asked.study
     panel = study.panel(benchmark, MAIN)
-    tags = instance_tags(panel, asked.metadata)
+    tags = panel.instance_tags(asked.metadata)
     for axis in AXES:
         members: dict[str, list[int]] = {}
         for case, tag in tags.items():

@@ -17,7 +17,6 @@ from medhelm_benchmarks.encounters.experts.by_hand import TURNS, item_text, turn
 from medhelm_benchmarks.encounters.experts.units import hidden_note
 from medhelm_benchmarks.encounters.fidelity.stored import (
     encounter_runs,
-    stored_encounters,
     ticks_of,
 )
 from medhelm_benchmarks.encounters.grading.evaluator import (
@@ -70,7 +69,7 @@ def _judged(gradings: Sequence[stored_decisions.GradedRun]) -> Iterator[Judged]:
         for terms in run.record.grading.graders:
             if terms.grader == EVALUATIONS.name and RUBRIC not in terms.settings:
                 ticks[terms.jury.name] = ticks_of(run)
-    for episode in stored_encounters(gradings[0]):
+    for episode in gradings[0].episodes():
         case, items = episode.instance, packets_of(episode.instance).evaluator.items
         if episode.ending not in (COMPLETED, CAPPED) or not items:
             continue

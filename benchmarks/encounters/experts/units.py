@@ -18,7 +18,6 @@ from medhelm_benchmarks.encounters.data.medsp1000 import CASES
 from medhelm_benchmarks.encounters.fidelity.stored import (
     encounter_runs,
     rubric_of,
-    stored_encounters,
     ticks_of,
 )
 from medhelm_benchmarks.encounters.packets import Packets, RubricItem, packets_of
@@ -117,16 +116,15 @@ def _cases(folder: Path) -> Iterator[ratings.Unit]:
 
 def _encounters(run: stored_decisions.GradedRun) -> Iterator[ratings.Unit]:
     """Yield the encounters of a run with the ticks of its evaluator; no part names a model."""
-    path = run.path.parents[1]
     ticks = ticks_of(run)
-    for episode in stored_encounters(run):
+    for episode in run.episodes():
         if not transcript(episode):
             continue
         case, repeat = episode.instance, episode.response.repeat
         parts = [("Encounter", "\n".join(_numbered(episode)))]
         parts += [("Briefing of the clinician", case.context), *_material(packets_of(case))]
         parts += _ticks(rubric_of(run, case), ticks.get((case.id, repeat)))
-        yield _unit("runtime", f"{path.name}/{case.id}/{repeat}", parts)
+        yield _unit("runtime", f"{run.run_folder.name}/{case.id}/{repeat}", parts)
 
 
 def _numbered(episode: Episode) -> Iterator[str]:

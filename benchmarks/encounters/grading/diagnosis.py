@@ -60,7 +60,7 @@ async def grade(benchmark: Benchmark, shown: grader.Shown, terms: Terms, ask: Se
         messages(shown.instance.references[0], given),
         lambda text: read_same(text, given),
         _again,
-        terms.settings[grader.REPAIRS],
+        terms.repairs,
     )
     if found.end in ("error", "oversize"):
         return found.answer({})
@@ -79,7 +79,7 @@ def forecast(
     """Yield the one call to a judge."""
     sent = messages(instance.references[0], "x" * 60)
     spent = tokens.request_tokens(terms.request(instance, grader.JUDGE, sent, _SCHEMA))
-    yield questions.one_call(terms, grader.JUDGE, spent, 40, 100, terms.settings[grader.REPAIRS])
+    yield questions.one_call(terms, grader.JUDGE, spent, 40, 100, terms.repairs)
 
 
 def stand_in(shown: grader.Shown, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -357,7 +357,7 @@ async def _judge(
         first,
         read,
         again,
-        terms.settings[grader.REPAIRS],
+        terms.repairs,
     )
     is_lost = found.end in ("error", "oversize")
     if best is None or is_lost:
@@ -377,7 +377,7 @@ def forecast(
         for b in batches
     )
     spent = sum(tokens.request_tokens(request) + 3 * answer for request in sent)
-    repairs: int = terms.settings[grader.REPAIRS]
+    repairs = terms.repairs
     again = terms.roles[grader.JUDGE].max_output_tokens + 200
     yield Forecast(
         role=grader.JUDGE,

@@ -22,7 +22,7 @@ from medhelm import (
     UsageError,
     pooled_share,
 )
-from medhelm.plugin import aggregation, compare, instance_tags, intervals, notes
+from medhelm.plugin import aggregation, compare, intervals, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.encounters.grading.completion import (
@@ -181,7 +181,7 @@ def _competencies(own: _Encounters) -> Iterator[_Part]:
 
 def _specialties(own: _Encounters, asked: TableRequest) -> Iterator[_Part]:
     members: dict[str, list[int]] = {}
-    for case, tags in instance_tags(own.panel, asked.metadata).items():
+    for case, tags in own.panel.instance_tags(asked.metadata).items():
         if name := tags.get("specialty"):
             members.setdefault(name, []).append(case)
     column, reading = next(iter(own.readings.items()))

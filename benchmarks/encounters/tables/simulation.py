@@ -44,7 +44,7 @@ def simulation_table(
     level: str | None = None,
 ) -> Table:
     """Return the rows of all levels, or of one. `runs`: all gradings, the older ones first."""
-    newest = [*{run.run.path.parents[1]: run for run in runs}.values()]
+    newest = [*{run.run.run_folder: run for run in runs}.values()]
     settings = Settings()
     rows = [*role_rows(_tallies(newest), settings), *_clinicians(newest, least)]
     rows += _control_rows(controls or (), settings)
@@ -155,7 +155,7 @@ def _graded_alike(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
         by_evaluator[key] = [*by_evaluator.pop(key, []), run]
     return max(
         reversed(by_evaluator.values()),
-        key=lambda own: len({run.run.path.parents[1] for run in own}),
+        key=lambda own: len({run.run.run_folder for run in own}),
         default=[],
     )
 

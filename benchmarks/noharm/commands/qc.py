@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from medhelm import DataError, UsageError
-from medhelm.plugin import model_calls, options, own_runs, tables
+from medhelm.plugin import durable, model_calls, options, own_runs, tables
 from medhelm_benchmarks.noharm.rules.cases import Case, scan_cases
 from medhelm_benchmarks.noharm.rules.judging import BUDGET, JUDGE, JUDGING, menus, read_judged
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from medhelm_benchmarks.noharm.rules.wording import load_embedder
     from medhelm_benchmarks.noharm.tables.quality import flags, origins, quality_tables
 
-    form = tables.chosen_format(args.format, args.out)
+    show = tables.printer(args)
     for option, target in (("--out", args.out), ("--flags", args.flags)):
         if target and args.file and _is_same(Path(target), Path(args.file)):
             raise UsageError(f"{option} {target} is the file of cases itself; name another one")
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     if args.estimate:
         if judge is None:
             raise UsageError("--estimate is of --judge; without one nothing is asked")
-        return model_calls.show_estimate([judge], "json" if form == "json" else "text")
+        return model_calls.show_estimate([judge], "json" if args.format == "json" else "text")
     asked = None if judge is None else model_calls.ask([judge], args)
     judged = None
     if judge is not None:
@@ -53,8 +53,7 @@ def run(args: argparse.Namespace) -> int:
     quality = check_cases(cases, embed, judged)
     found = list(flags(quality))
     if args.flags:
-        lines = b"".join(msgspec.json.encode(flag) + b"\n" for flag in found)
-        tables.write(Path(args.flags), lines)
+        durable.write_lines(Path(args.flags), found)
     made = quality_tables(quality, args.embeddings, judged)
     shown = list(_SHOWN)
     if (path := _provenance(args)) is not None:
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
             f"--table origins needs the {_PROVENANCE} that `medhelm generate noharm` writes beside "
             "its cases; name the file of cases there"
         )
-    tables.emit([made[name] for name in ([args.table] if args.table else shown)], form, args.out)
+    show([made[name] for name in ([args.table] if args.table else shown)])
     if asked is not None:
         asked.raise_worst()
     return 1 if args.strict and found else 0

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from medhelm import DataError, Episode, Floats, Settings, Table, UsageError
-from medhelm.plugin import aggregation, column_kinds, intervals, runlog, stored_decisions
+from medhelm.plugin import aggregation, column_kinds, intervals, stored_decisions
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.experts.ratings import Sheets, is_rated_whole
 from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Case
@@ -205,10 +205,9 @@ def read_rubrics(
 
 
 def _replies(run: stored_decisions.GradedRun, cases: Mapping[str, Case]) -> ModelReplies:
-    path = run.path.parents[1]
     endorsed: dict[str, list[tuple[str, ...]]] = {}
     asked = 0
-    for episode in runlog.read_episodes(path, runlog.read_plan(path)):
+    for episode in run.episodes():
         case = cases.get(episode.instance.id)
         if case is None:
             continue

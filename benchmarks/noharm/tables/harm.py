@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medhelm import Floats, Study, Table, TableSpec, pooled_share
-from medhelm.plugin import aggregation, instance_tags, notes
+from medhelm.plugin import aggregation, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
@@ -208,7 +208,7 @@ def _rows(own: _Labelled, metadata: studies.Metadata) -> Iterator[dict[str, obje
         },
         "specialty": {
             specialty: own.sums(ids)
-            for specialty, ids in _by_specialty(instance_tags(own.panel, metadata)).items()
+            for specialty, ids in _by_specialty(own.panel.instance_tags(metadata)).items()
         },
     }
     for level, parts in groups.items():

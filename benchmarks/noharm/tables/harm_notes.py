@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from medhelm.plugin import instance_tags, notes
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.rules.menu import MIN_LABELLED
 from medhelm_benchmarks.noharm.rules.score import CAP
@@ -42,7 +41,7 @@ case, empty where each has experts."""
 
 def validity_of(benchmark: str, panel: studies.Panel, metadata: studies.Metadata) -> Validity:
     """Return whose the ratings of the compared cases are; `metadata` reads that of a cell's cases."""
-    tags: Collection[Mapping[str, str]] = instance_tags(panel, metadata).values()
+    tags: Collection[Mapping[str, str]] = panel.instance_tags(metadata).values()
     if not tags:  # the runs share no case: a row is of its own ones
         own = ((metadata(cell), panel.scores(m).ids) for m, cell in panel.cells.items())
         tags = {i: known.get(i, {}) for known, ids in own for i in ids.tolist()}.values()
@@ -92,7 +91,7 @@ def _conditions(
     """Yield notes on models that made cases, and on those whose replies were held to a schema."""
     asked = {m: panel.cells[m] for m in models}
     for cell in asked.values():
-        if note := notes.made_itself(cell, metadata)[1]:
+        if note := cell.made_itself(metadata)[1]:
             yield note
     if held := [m for m, cell in asked.items() if cell.record.spec.model.json_schema]:
         yield f"{benchmark}: replies were held to a JSON Schema of {', '.join(held)}."

@@ -15,7 +15,7 @@ from medhelm.data.rubrics import criteria_of
 from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import closed, read_object
 from medhelm.grading.graders.controls import Controls, Item, answer, gold_answer
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
+from medhelm.grading.graders.grader import JUDGE, Grader, Shown
 from medhelm.grading.jury.metric import NAME
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.fencing import fenced
@@ -189,7 +189,7 @@ async def _grade(
         _messages(jury, instance, shown.text),
         read,
         followed_by(repair_message),
-        terms.settings[REPAIRS],
+        terms.repairs,
         ends_when_cut=True,
     )
     if found.value is None:
@@ -221,4 +221,4 @@ def _forecast(
     scores = {c.name: 0 for c in criteria_of(jury.rubric, instance)}
     reply = estimate_tokens(json.dumps(scores)) + _REASON_TOKENS * len(scores) * jury.jury.reasons
     again = estimate_tokens([_REPAIR])
-    yield one_call(terms, JUDGE, prompt, reply, again, terms.settings[REPAIRS])
+    yield one_call(terms, JUDGE, prompt, reply, again, terms.repairs)

@@ -439,7 +439,7 @@ def _episodes(drawn: Sequence[_Candidate]) -> dict[tuple[str, int, int], Episode
     found: dict[tuple[str, int, int], Episode] = {}
     for folder, own in wanted.items():
         run = next(iter(own.values())).own.run
-        path, metric = run.path.parents[1], main_metric(run.record, load_registry)
+        path, metric = run.run_folder, main_metric(run.record, load_registry)
         for episode in stated_episodes(path, read_plan(path), metric):
             place = (instance_key(episode.instance.id), episode.response.repeat)
             if place in own:

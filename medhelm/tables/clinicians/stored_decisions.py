@@ -73,7 +73,7 @@ def read_stored(choice: RunChoice, benchmark: str) -> Stored:
     cases: dict[str, CaseCriteria] = {}
     records, unjudged = [], 0
     for run in chosen_runs(choice, benchmark):
-        folder, terms = run.path.parents[1], rubric_terms(run.record)
+        folder, terms = run.run_folder, rubric_terms(run.record)
         if terms is None:
             continue
         records.append(run.record)
@@ -119,17 +119,19 @@ def stored_episodes(folder: Path, record: RunRecord) -> list[Episode]:
     return sorted(found, key=lambda episode: episode.repeat)
 
 
-def explained_answers(run: GradedRun) -> Iterator[tuple[Episode, list[list[Explained]]]]:
-    """Yield the answers of a run with each judge's decisions on all criteria, as it explains them."""
-    folder, terms = run.path.parents[1], rubric_terms(run.record)
-    if terms is None:
-        return
-    folders = [grader_folder(folder, judge, terms) for judge in terms.jury.judges]
-    said = [{key: explained(own) for key, own in read_keyed(folder)} for folder in folders]
-    for episode in stored_episodes(folder, run.record):
-        key = judgement_key(episode)
-        if votes := [own[key] for own in said if own.get(key)]:
-            yield episode, votes
+def explained_answers(
+    choice: RunChoice, benchmark: str
+) -> Iterator[tuple[GradedRun, Episode, list[list[Explained]]]]:
+    """Yield the answers to a benchmark with each judge's decisions on all criteria, as it explains them."""
+    for run in chosen_runs(choice, benchmark):
+        if (terms := rubric_terms(run.record)) is None:
+            continue
+        folders = [grader_folder(run.run_folder, judge, terms) for judge in terms.jury.judges]
+        said = [{key: explained(own) for key, own in read_keyed(folder)} for folder in folders]
+        for episode in stored_episodes(run.run_folder, run.record):
+            key = judgement_key(episode)
+            if votes := [own[key] for own in said if own.get(key)]:
+                yield run, episode, votes
 
 
 def request_of(instance: Instance) -> str:
@@ -196,9 +198,7 @@ def criteria_sheet(
     for run in chosen_runs(choice, benchmark):
         check_privacy(run.record, text_of)
         first = [
-            e
-            for e in stored_episodes(run.path.parents[1], run.record)
-            if not (e.repeat or e.unread)
+            e for e in stored_episodes(run.run_folder, run.record) if not (e.repeat or e.unread)
         ]
         own = [e for e in first if visible_text(e.text).strip()]
         name = run.model

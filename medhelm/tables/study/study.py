@@ -68,6 +68,14 @@ class Panel:
         m = self.metric
         return stats.normalise(values, m.minimum, m.maximum, m.higher_is_better)
 
+    def instance_tags(self, metadata: Metadata) -> dict[int, Mapping[str, str]]:
+        """Return the metadata of the compared instances, from the first run that has them all."""
+        for model, cell in self.cells.items():
+            if np.isin(self.ids, self.scores(model).ids).all():
+                found = metadata(cell)
+                return {i: found.get(i, {}) for i in self.ids.tolist()}
+        return {}
+
     def restrict(self, ids: Keys) -> Panel:
         """Return the panel on some of its compared instances (sorted)."""
         return replace(self, ids=ids, clusters=self.clusters[np.searchsorted(self.ids, ids)])
