@@ -29,7 +29,7 @@ from medhelm.tables.clinicians.decisions import plain_name as plain_name  # a mo
 # -- Asking: replies of a form, tokens, runs of one's own
 from medhelm.extract import reply_form as reply_form  # the JSON Schema of a reply, and its value
 from medhelm.schema.model import Model as Model  # a model that answers requests, without slots and connections
-from medhelm.models import tokens as tokens  # estimates of the tokens of a text or request
+from medhelm.models.tokens import estimate_tokens as estimate_tokens  # about how many tokens a text, messages or a request are
 from medhelm.prompts.messages import render_prompt as render_prompt  # what a benchmark's prompt makes of an instance
 from medhelm.protocols.protocol import RoleTerms as RoleTerms  # budget and decoding of one role
 from medhelm.protocols.protocol import together as together  # calls at the same time

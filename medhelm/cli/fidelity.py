@@ -14,7 +14,6 @@ from medhelm.cli.options import DEFAULT_RESULTS, data_folder, find_models, open_
 from medhelm.cli.rating_forms import DATA_FORMATS, read_settings, run_choice
 from medhelm.cli.tables import chosen_format, emit
 from medhelm.errors import UsageError
-from medhelm.runs.own_runs import has_instances
 
 if TYPE_CHECKING:
     from medhelm.tables.clinicians.decision_files import Cases
@@ -97,8 +96,7 @@ def _measure_reader(args: argparse.Namespace) -> int:
     run = trial.run(model, Path(args.results_dir), args.data_class, environ)
     if args.estimate:
         return show_estimate([run], args.format)
-    if has_instances(run):
-        ask([run], args).raise_worst()
+    ask([run], args).raise_worst()
     emit([trial.table(run)], form, args.out)
     return 0
 

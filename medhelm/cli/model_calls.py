@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 def ask(
     runs: Sequence[Run], args: argparse.Namespace, before: Callable[[], None] | None = None
 ) -> Asked:
-    """Return how runs ended that are asked under the caps; `before` is called once nothing can be refused."""
+    """Return how runs ended that are asked under the caps, those without instances left out.
+
+    `before` is called once nothing can be refused.
+    """
     from medhelm.cli.sweep import ask_runs
+    from medhelm.runs.own_runs import has_instances
     from medhelm.runs.planning import capped_ledger
 
+    runs = [run for run in runs if has_instances(run)]
     ledger = capped_ledger(runs, args.budget_usd, args.budget_tokens)
     if before is not None:
         before()

@@ -12,7 +12,7 @@ from medhelm.plugin import model_calls, options, tables
 
 def run(args: argparse.Namespace) -> int:
     """Write the sheet, or print the table, and return the exit code."""
-    from medhelm.plugin import own_runs, sheet, stored_decisions
+    from medhelm.plugin import sheet, stored_decisions
     from medhelm_benchmarks.clinconsensus.failures.labelling import labelling_run, read_types
     from medhelm_benchmarks.clinconsensus.failures.labels import (
         drawn,
@@ -52,8 +52,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     (model,) = options.find_models([args.judge], args.plugin)
     run = labelling_run(some or answers[:1], model, Path(args.results_dir), os.environ)
-    runs = [run] if own_runs.has_instances(run) else []
-    asked = model_calls.ask(runs, args)
+    asked = model_calls.ask([run], args)
     labels = read_types(some, model, run.path)
     by = f"{args.judge}, which nobody has compared with people"
     show([failures_table(answers, labels, by, chosen)])

@@ -27,6 +27,7 @@ from medhelm import (
     visible_text,
 )
 from medhelm.plugin import (
+    estimate_tokens,
     fenced,
     own_runs,
     questions,
@@ -34,7 +35,6 @@ from medhelm.plugin import (
     runlog,
     stored_decisions,
     together,
-    tokens,
 )
 from medhelm_benchmarks.clinconsensus.failures.labels import Answer, Name, failure_types
 
@@ -156,7 +156,7 @@ def _request(instance: Instance, terms: Terms, messages: tuple[Message, ...]) ->
 def _forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
     unmet, answer = instance.payload["unmet"], instance.payload["answer"]
     asked = (messages_for(instance.context, answer, *own[1:]) for own in unmet)
-    spent = sum(tokens.request_tokens(_request(instance, terms, sent)) for sent in asked)
+    spent = sum(estimate_tokens(_request(instance, terms, sent)) for sent in asked)
     yield Forecast(
         role=_LABELLER,
         calls=len(unmet),

@@ -29,7 +29,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import questions, reply_form, tokens
+from medhelm.plugin import estimate_tokens, questions, reply_form
 from medhelm_benchmarks.encounters.curation.drafts import (
     Audit,
     Draft,
@@ -404,7 +404,7 @@ def leak_faults(briefing: str, items: Sequence[RubricItem], reply: LeakReport) -
 def _forecast(article: Article, players: Mapping[str, ModelSpec]) -> Iterator[Forecast]:
     """Yield what each role is sent with the expected number of scenarios, and with the most at most."""
     lines = "\n".join(line for document in article.documents for line in document.lines)
-    whole = tokens.estimate_tokens(lines) + _OWN_WORDS
+    whole = estimate_tokens(lines) + _OWN_WORDS
     part = int(0.4 * whole)  # of one packet alone
     tries, n, most = 1 + REPAIRS, _EXPECTED_SCENARIOS, MOST_SCENARIOS
     for role, once, each in (

@@ -27,7 +27,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import intervals, own_runs, questions, reply_form, tokens
+from medhelm.plugin import estimate_tokens, intervals, own_runs, questions, reply_form
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     ANY,
     BY_JUDGE,
@@ -126,7 +126,7 @@ async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: S
 
     found = await questions.send_until_read(
         partial(ask, JUDGE, step="fidelity"),
-        partial(terms.request, instance, JUDGE, json_schema=reply_form.schema_of(Report)),
+        partial(terms.request, instance, JUDGE, json_schema=Report),
         judge_messages(judged.encounter, lines, judged.packets),
         read,
         rejected,
@@ -182,7 +182,7 @@ def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator
     """Yield the one call to the judge, and its repairs at most."""
     judged = _judged(instance)
     messages = judge_messages(judged.encounter, judged.lines, judged.packets)
-    asked = tokens.request_tokens(terms.request(instance, JUDGE, messages))
+    asked = estimate_tokens(terms.request(instance, JUDGE, messages))
     yield questions.one_call(terms, JUDGE, asked, 200, 500, REPAIRS)
 
 

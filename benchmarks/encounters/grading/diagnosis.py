@@ -24,7 +24,7 @@ from medhelm import (
     Terms,
     pooled_share,
 )
-from medhelm.plugin import fenced, grader, questions, reply_form, tokens
+from medhelm.plugin import estimate_tokens, fenced, grader, questions, reply_form
 from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import (
@@ -78,7 +78,7 @@ def forecast(
 ) -> Iterator[Forecast]:
     """Yield the one call to a judge."""
     sent = messages(instance.references[0], "x" * 60)
-    spent = tokens.request_tokens(terms.request(instance, grader.JUDGE, sent, _SCHEMA))
+    spent = estimate_tokens(terms.request(instance, grader.JUDGE, sent, _SCHEMA))
     yield questions.one_call(terms, grader.JUDGE, spent, 40, 100, terms.repairs)
 
 

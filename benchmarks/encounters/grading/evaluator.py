@@ -25,7 +25,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import fenced, grader, questions, reply_form, runlog, together, tokens
+from medhelm.plugin import estimate_tokens, fenced, grader, questions, reply_form, runlog, together
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
 from medhelm_benchmarks.encounters.matches import folded, has_run, is_asked, normal
 from medhelm_benchmarks.encounters.packets import Deed, RubricItem, packets_of
@@ -324,7 +324,7 @@ def batched(items: Sequence[RubricItem], size: int, budget: int) -> list[Sequenc
 
 def _verdict_tokens(item: RubricItem) -> int:
     """Return about how many tokens a verdict takes that repeats its item and quotes one turn."""
-    return tokens.estimate_tokens([Message("assistant", item.text)]) + 60
+    return estimate_tokens([Message("assistant", item.text)]) + 60
 
 
 async def _judge(
@@ -376,7 +376,7 @@ def forecast(
         terms.request(instance, grader.JUDGE, messages(empty, b, form), SCHEMA[form])
         for b in batches
     )
-    spent = sum(tokens.request_tokens(request) + 3 * answer for request in sent)
+    spent = sum(estimate_tokens(request) + 3 * answer for request in sent)
     repairs = terms.repairs
     again = terms.roles[grader.JUDGE].max_output_tokens + 200
     yield Forecast(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from medhelm import (
     Aggregation,
@@ -49,6 +50,7 @@ _READINGS: Mapping[str, Aggregation] = {
 _WORDED = {"turned": TURNED, "left_out": LEFT_OUT}
 
 
+_Keys = NDArray[np.uint64]
 FORM = kinds.form(__file__, "encounters", errors=studies.ERRORS)
 
 
@@ -90,7 +92,7 @@ class _Encounters:
         shares = panel.with_reading(reading)
         return shares.estimates(self.settings, self.benchmark, *names)
 
-    def totals(self, model: str, ids: studies.Keys, metric: str = "") -> dict[str, float]:
+    def totals(self, model: str, ids: _Keys, metric: str = "") -> dict[str, float]:
         """Return a model's sums of a metric over some cases, by name; none: over all of its own."""
         return self.panel.cells[model].scores[metric or self.metric].totals(ids)
 
@@ -164,7 +166,7 @@ def _counts(sums: Mapping[str, float]) -> dict[str, object]:
     return row
 
 
-_Part = tuple[str, studies.Keys, Mapping[str, Mapping[str, studies.Estimate]], str]
+_Part = tuple[str, _Keys, Mapping[str, Mapping[str, studies.Estimate]], str]
 """A competency or specialty: its name, its cases, its scores by column and model, the end of its sums' names."""
 
 
@@ -225,7 +227,7 @@ def _lengths(own: _Encounters, models: list[str]) -> Iterator[dict[str, object]]
 
 
 def _bins(
-    own: _Encounters, model: str | None, column: str, values: Floats, clusters: studies.Keys
+    own: _Encounters, model: str | None, column: str, values: Floats, clusters: _Keys
 ) -> Iterator[dict[str, object]]:
     order = np.argsort(values[:, 2], kind="stable")
     for tenth, part in enumerate(np.array_split(order, BINS), start=1):

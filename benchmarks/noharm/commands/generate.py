@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from medhelm import UsageError
-from medhelm.plugin import model_calls, options, tokens
+from medhelm.plugin import estimate_tokens, model_calls, options
 from medhelm_benchmarks.noharm.generation.conduct import (
     Series,
     case_ends,
@@ -148,9 +148,7 @@ def _check_count(n: int, most: int) -> None:
 def _check_windows(series: Series, path: str) -> None:
     for model in series.players.values():
         window, budget = model.context_window, STAGES["rating"].budget_of(model)
-        needed = (
-            tokens.estimate_tokens(series.guideline.text) + 4_000 + budget
-        )  # letter, menu, our words
+        needed = estimate_tokens(series.guideline.text) + 4_000 + budget  # letter, menu, our words
         if window is not None and needed > window:
             raise UsageError(
                 f"--guideline {path}: about {needed:,} tokens with letter, menu and reply exceed the "

@@ -293,16 +293,13 @@ def _rubrics_row(own: Rubrics, model: ModelReplies, settings: Settings) -> dict[
     for name, sums in zip(("file", "experts"), both, strict=True):
         row |= {f"{what}_{name}": value for what, value in _scores(sums.sum(0)).items()}
     stacked = np.concatenate(both, axis=1)
-    found = intervals.Interval(None, None, "none (one case)")
+    row["difference_method"] = "none (one case)"
     if len(codes) > 1:
         seed = intervals.seed_of(settings.bootstrap_seed, "rubrics", model.model)
         draws = _gap(intervals.bootstrap(stacked, settings.draws, seed))
         found = intervals.percentile(draws, settings.confidence, len(codes))
-    return row | {
-        "difference": _gap(stacked.sum(0)[None])[0],
-        "difference_method": found.method,
-        **found.ends("difference"),
-    }
+        row |= {"difference_method": found.method, **found.ends("difference")}
+    return row | {"difference": _gap(stacked.sum(0)[None])[0]}
 
 
 def _gap(sums: Floats) -> Floats:

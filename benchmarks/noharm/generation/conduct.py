@@ -42,12 +42,12 @@ from medhelm import (
 from medhelm.plugin import (
     RecordError,
     durable,
+    estimate_tokens,
     own_runs,
     questions,
     reply_form,
     runlog,
     together,
-    tokens,
 )
 from medhelm_benchmarks.noharm.generation import assembly, checks, stages
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, Setting, draw_setting
@@ -299,7 +299,7 @@ class _Author:
             self.instance,
             role,
             messages,
-            reply_form.schema_of(stages.STAGES[stage].form),
+            stages.STAGES[stage].form,
             max_output_tokens=stages.STAGES[stage].budget_of(self.series.players[role]),
         )
 
@@ -351,7 +351,7 @@ def _of_stage(
     """Return the fields of a stage's forecast, given the tokens that are not in its words: as expected,
     and at most."""
     budget, tries = stages.STAGES[stage].budget_of(model), 1 + stages.STAGES[stage].repairs
-    words, (more, most) = tokens.estimate_tokens(fixed), grown
+    words, (more, most) = estimate_tokens(fixed), grown
     earlier = sum(range(tries)) * (budget + _WORDS_OF_A_REPAIR)  # a repair repeats the messages
     return {
         "calls": 1,

@@ -24,7 +24,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import questions, reply_form, runlog, tokens
+from medhelm.plugin import estimate_tokens, questions, reply_form, runlog
 from medhelm_benchmarks.noharm.rules.cases import Case
 
 JUDGE, CONTROL = "judge", "control"
@@ -129,7 +129,7 @@ async def _conduct(
 
     found = await questions.send_until_read(
         partial(send, JUDGE, step="menu"),
-        partial(terms.request, instance, JUDGE, json_schema=reply_form.schema_of(MenuReply)),
+        partial(terms.request, instance, JUDGE, json_schema=MenuReply),
         _messages(instance),
         read,
         questions.followed_by(_asked_again),
@@ -143,7 +143,7 @@ def _asked_again(fault: str) -> Message:
 
 
 def _forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
-    prompt = tokens.estimate_tokens(_messages(instance))
+    prompt = estimate_tokens(_messages(instance))
     yield questions.one_call(terms, JUDGE, prompt, 300, 100, _REPAIRS)
 
 

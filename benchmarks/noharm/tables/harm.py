@@ -19,7 +19,7 @@ from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
 from medhelm_benchmarks.noharm.rules.score import COUNTS, KINDS, LABELS, SEVERITIES, harmonic_mean
-from medhelm_benchmarks.noharm.tables.harm_notes import Validity, harm_notes, validity_of
+from medhelm_benchmarks.noharm.tables.harm_notes import Metadata, Validity, harm_notes, validity_of
 
 _METRICS = {
     "overall": "noharm_overall",
@@ -55,7 +55,7 @@ def has_labels(study: Study, benchmark: str) -> bool:
     return {_COUNTS, *_METRICS.values()} <= set(study.metrics(benchmark))
 
 
-def harm(study: Study, metadata: studies.Metadata) -> Table:
+def harm(study: Study, metadata: Metadata) -> Table:
     """Return rows of each benchmark with labelled actions: per model, category and specialty.
 
     The last of each kind are over all ranked models. `metadata` reads that of a cell's instances.
@@ -84,7 +84,7 @@ def _has_gaps(rows: Sequence[dict[str, object]]) -> bool:
     return any(row["scored"] != row["attempted"] or row.get("partly_read") for row in own)
 
 
-def validity(study: Study, metadata: studies.Metadata) -> dict[str, Validity]:
+def validity(study: Study, metadata: Metadata) -> dict[str, Validity]:
     """Return whose the ratings are, by benchmark with labelled actions."""
     return {
         b: validity_of(b, study.panel(b, _COUNTS), metadata)
@@ -119,7 +119,7 @@ class _Sums:
         return replace(self, errors=self.errors[:, :, place : place + 1], labels=None)
 
 
-def _sum(scores: studies.MetricScores, ids: studies.Keys | None) -> _Sums:
+def _sum(scores: studies.MetricScores, ids: NDArray[np.uint64] | None) -> _Sums:
     """Return the sums over the cases among `ids`, or over all that there are."""
     own = scores.sums[slice(None) if ids is None else scores.among(ids)]
     named = scores.pooling.columns
@@ -167,7 +167,7 @@ class _Labelled:
         self.of_rows = (*self.models, *[None] * bool(self.pooled))
         """Each model, then None for those over all."""
 
-    def sums(self, ids: studies.Keys | None) -> dict[str, _Sums]:
+    def sums(self, ids: NDArray[np.uint64] | None) -> dict[str, _Sums]:
         """Return each model's sums over some of the compared cases; None: over all of them."""
         if ids is None and len(self.panel.ids):
             ids = self.panel.ids
@@ -194,7 +194,7 @@ def _severe_sums(own: studies.MetricScores) -> Floats:
     return np.stack([errors[:, SEVERITIES.index("severe")], errors.sum(1)], axis=1)
 
 
-def _rows(own: _Labelled, metadata: studies.Metadata) -> Iterator[dict[str, object]]:
+def _rows(own: _Labelled, metadata: Metadata) -> Iterator[dict[str, object]]:
     """Yield the rows of a benchmark; of each level last those over all ranked models."""
     for model in own.of_rows:
         row = own.row(model, own.whole, is_part=False)
@@ -217,7 +217,7 @@ def _rows(own: _Labelled, metadata: studies.Metadata) -> Iterator[dict[str, obje
                 yield own.row(model, found, is_part=True) | {"level": level, level: name}
 
 
-def _by_specialty(tags: Mapping[int, Mapping[str, str]]) -> dict[str | None, studies.Keys]:
+def _by_specialty(tags: Mapping[int, Mapping[str, str]]) -> dict[str | None, NDArray[np.uint64]]:
     """Return the cases of each specialty, those without one last; none where no case has one."""
     found: dict[str | None, list[int]] = {}
     for case, tag in tags.items():
