@@ -67,7 +67,7 @@ class Terms:
 
     @property
     def repairs(self) -> int:
-        """How often a judge is asked again whose reply cannot be read: of a grader's terms."""
+        """Times that a judge is asked again whose reply cannot be read: of a grader's terms."""
         return int(self.settings[REPAIRS])
 
     def request(

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from medhelm import Mark, Page, PageData, PublishedRuns, Study
+from medhelm import Mark, Page, PageData, PublishedRuns
 from medhelm.plugin import RecordError, column_kinds
 
 if TYPE_CHECKING:
-    from medhelm import Table
+    from medhelm import Study, Table
 
 
 def fidelity_table(runs: PublishedRuns, benchmarks: Iterable[str]) -> Table:
