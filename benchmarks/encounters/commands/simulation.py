@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from medhelm import UsageError
-from medhelm.plugin import model_calls, options, tables
+from medhelm.plugin import durable, model_calls, options, tables
 
 if TYPE_CHECKING:
     from medhelm.plugin import own_runs, stored_decisions
@@ -45,8 +43,7 @@ def run(args: argparse.Namespace) -> int:
     ]
     runs = [check_run(one, judged) for one in graded]
     if args.examples:
-        lines = b"".join(msgspec.json.encode(line) + b"\n" for line in _examples(runs))
-        Path(args.examples).write_bytes(lines)
+        durable.write_lines(Path(args.examples), _examples(runs))
     table = simulation_table(
         runs, args.least, controls=controls if judgings else None, level=args.level
     )
