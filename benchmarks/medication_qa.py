@@ -28,7 +28,7 @@ NO_ANSWER = re.compile(r"no (?:known )?answers?(?: found)?|unanswerable|n/?a", r
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
     """Yield the rows of the sheet with their number. Every cell is a text, n/a too."""
-    for number, row in readers.read_xlsx(paths[0]):
+    for number, row in readers.read_file(paths[0]):
         for column in COLUMNS:
             if column not in row:
                 raise DataError(f"{paths[0].name}: there is no column {column!r} in the first row")

@@ -54,7 +54,7 @@ def collect(wanted: Wanted, aggregations: Aggregations, samples: Mapping[str, st
     runs = _sound(_wanted(_graded(wanted, problems, samples), wanted), aggregations, problems)
     has_full = any(r.record.spec.data == "full" for r in runs)
     data: Data = wanted.data or ("full" if has_full else "sample")
-    _name_ungraded(wanted, {r.path.parents[1] for r in runs}, problems)
+    _name_ungraded(wanted, {r.run_folder for r in runs}, problems)
     cells: dict[Scoring, tuple[Cell, ...]] = {}
     variants: dict[Scoring, list[GradedRun]] = {}
     for scoring in get_args(Scoring):

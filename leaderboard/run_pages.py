@@ -60,7 +60,7 @@ def fingerprint(runs: Iterable[GradedRun], secret: str) -> str:
     """Return a hash of all that the pages of these runs are made of."""
     found = hashlib.sha256(secret.encode())
     for own in runs:
-        folder = own.path.parents[1]
+        folder = own.run_folder
         files = [own.path / "scores.parquet", folder / "responses.jsonl"]
         files += sorted(folder.glob("*/*/responses.jsonl"))  # of judges and graders
         found.update(msgspec.json.encode(own.record))
@@ -225,7 +225,7 @@ def _write_answers(
     has_prompt = own_words.is_prompt_packaged(spec)
     found: dict[tuple[str, int], bytes] = {}
     try:
-        for episode in read_log(run.path.parents[1]):
+        for episode in read_log(run.run_folder):
             key = (episode.instance.id, episode.response.repeat)
             if key in lines.found:
                 prompt = _see(texts, episode, has_prompt=has_prompt)

@@ -142,7 +142,6 @@ from medhelm.tables.table_spec import TableRequest as TableRequest  # the runs a
 from medhelm.tables.table_spec import publish_whole as publish_whole  # rows that hold no text
 from medhelm.tables.format.table import Table as Table  # rows, columns and notes
 from medhelm.tables.format.table import Column as Column  # name, meaning and form
-from medhelm.tables.format.table import Part as Part  # rows of one level, as they are printed
 from medhelm.tables.format.table import make_table as make_table  # checked rows -> a table
 from medhelm.schema.page import Page as Page  # a page of the leaderboard
 from medhelm.tables.published import PageData as PageData  # what a page shows

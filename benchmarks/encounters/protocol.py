@@ -28,7 +28,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import questions, reply_form, tokens
+from medhelm.plugin import estimate_tokens, questions, reply_form
 from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
 from medhelm_benchmarks.encounters.record import Encounter, Turn, as_state
@@ -333,7 +333,7 @@ def forecast(
     tries: int = terms.settings["retries"] + 1
     budgets = sum(role.max_output_tokens for role in terms.roles.values())
     for role, messages in first.items():
-        base = tokens.request_tokens(terms.request(instance, role, messages))
+        base = estimate_tokens(terms.request(instance, role, messages))
         grown = turns * (turns - 1) / 2 * _TURN_TOKENS
         most = cap * (base + later + 200) + cap * (cap + 1) // 2 * (budgets + 200)
         yield Forecast(

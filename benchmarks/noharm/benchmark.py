@@ -19,7 +19,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import render_prompt, reply_form, tokens
+from medhelm.plugin import estimate_tokens, render_prompt, reply_form
 from medhelm_benchmarks.noharm.rules.labels import APPROPRIATE, INAPPROPRIATE
 from medhelm_benchmarks.noharm.rules.menu import ACTION_ITEMS, case_instance, menu_of
 
@@ -45,7 +45,7 @@ async def conduct(
 
 def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
     """Yield the one request."""
-    yield Forecast.of_one(_ROLE, tokens.request_tokens(menu_request(benchmark, instance, terms)))
+    yield Forecast.of_one(_ROLE, estimate_tokens(menu_request(benchmark, instance, terms)))
 
 
 def label_schema(actions: Iterable[str]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def _encoded(value: object) -> bytes:
 
 
 def _stored(run: GradedRun) -> dict[str, str]:
-    folder = run.path.parents[1]
+    folder = run.run_folder
     own = [folder / "spec.json", run.path / "summary.json", run.path / "scores.parquet"]
     own += [folder / "responses.jsonl", *sorted(folder.glob("*/*/responses.jsonl"))]
     return {path.relative_to(folder).as_posix(): sha256_of(path) for path in own if path.is_file()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, cast
 
-from medhelm.cli.rating_forms import MIN_COMMON, Asked, RatingForm, Setting
+from medhelm.cli.rating_forms import Asked, RatingForm, Setting
 from medhelm.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ ANSWERS = RatingForm(
     make_tables=_answers_tables,
     make_sheet=_answers_sheet,
     settings={
-        "min_common": MIN_COMMON,
+        "min_common": Setting(least=2),
         "z_scores": Setting(default="before", words=("before", "after")),
         "threshold": Setting(),
     },

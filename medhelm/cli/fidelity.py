@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medhelm.cli.model_calls import ask, environ_of, show_estimate
-from medhelm.cli.options import DEFAULT_RESULTS, data_folder, open_registry
+from medhelm.cli.options import DEFAULT_RESULTS, data_folder, find_models, open_registry
 from medhelm.cli.rating_forms import DATA_FORMATS, read_settings, run_choice
 from medhelm.cli.tables import chosen_format, emit
 from medhelm.errors import UsageError
@@ -83,7 +83,6 @@ def _stress(args: argparse.Namespace) -> int:
 
 def _measure_reader(args: argparse.Namespace) -> int:
     """Ask a reader for written replies, and print how many it reads as people do."""
-    from medhelm.models.catalogue import find_model
     from medhelm.proof.reader_fidelity import ReaderTrial
 
     if not (args.reader and args.replies) or any(
@@ -91,7 +90,7 @@ def _measure_reader(args: argparse.Namespace) -> int:
     ):
         raise UsageError("a reader is measured by --reader MODEL --replies FILE alone")
     form, trial = chosen_format(args.format, args.out), ReaderTrial([*map(Path, args.replies)])
-    model = find_model(args.reader, open_registry(args.plugin).models)
+    (model,) = find_models([args.reader], args.plugin)
     run = trial.run(model, Path(args.results_dir), args.data_class, environ_of(args))
     if args.estimate:
         return show_estimate([run], args.format)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from medhelm.cli.options import open_registry
-from medhelm.cli.tables import chosen_format, emit, load, settings, write
+from medhelm.cli.tables import chosen_format, emit, load, settings
 from medhelm.errors import UsageError, below
 from medhelm.plugins.profiles import profile_names, read_profile
 from medhelm.store.records import find_gradings
+from medhelm.tables.format.formats import write
 
 
 def complete(words: Sequence[str]) -> list[str]:

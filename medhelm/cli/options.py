@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,12 @@ from medhelm.config import DEFAULT_RESULTS as DEFAULT_RESULTS
 from medhelm.config import data_root
 from medhelm.data.sources import how_to_get as how_to_get
 from medhelm.errors import UsageError
-from medhelm.models.catalogue import find_model as find_model
+from medhelm.models.catalogue import find_model
 from medhelm.plugins.commands import name_broken as name_broken
-from medhelm.plugins.registry import Registry as Registry
-from medhelm.plugins.registry import load_registry
+from medhelm.plugins.registry import Registry, load_registry
 from medhelm.processes.workers import Workers
 from medhelm.processes.workers import use_workers as use_workers
+from medhelm.schema.model import ModelSpec
 from medhelm.tables.format.console import open_uncut_console
 
 NO_ROOM = "widen the terminal, set COLUMNS, or add --format json."
@@ -137,6 +137,12 @@ def open_registry(plugins: Sequence[str]) -> Registry:
     registry = load_registry(plugins)
     name_broken(registry.broken)
     return registry
+
+
+def find_models(names: Iterable[str], plugins: Sequence[str]) -> list[ModelSpec]:
+    """Return the models of these names, which plugins may bring; raises UnknownName."""
+    models = open_registry(plugins).models
+    return [find_model(name, models) for name in names]
 
 
 def print_rows(

@@ -32,7 +32,7 @@ from medhelm.schema.model import ModelSpec
 _QUESTION = Message("user", "Which vitamin prevents scurvy? Answer in one word.")
 _OPTIONS = Message("user", "Which vitamin prevents scurvy?\nA. vitamin C\nB. vitamin K\nAnswer:")
 _SYSTEM = Message("system", "You are brief.")
-_SCHEMA = closed({"answer": {"type": "string"}})
+_SCHEMA = closed({"answer": str})
 _LOGPROBS = "log-probabilities"
 _BUDGET, _THINKING_BUDGET = 256, 2048
 _FIXES: dict[str, tuple[str, Any]] = {

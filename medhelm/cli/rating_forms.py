@@ -59,8 +59,6 @@ STATISTICS: Mapping[str, Setting] = {
     "draws": Setting(default=1000, least=1),
     "confidence": Setting(default=0.95),
 }
-MIN_COMMON = Setting(least=2)
-"""Of the ratings that a pair of raters must have in common."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,13 +147,11 @@ class RatingForm:
         )
 
     def _write(self, asked: Asked, args: argparse.Namespace) -> int:
-        from medhelm.tables.clinicians.sheet import write_sheet
-
         sheet = self.make_sheet(asked)
         then = ["agreement", self.word, *([asked.source] if asked.source else [])]
         if getattr(args, "results_dir", DEFAULT_RESULTS) != DEFAULT_RESULTS:
             then += ["--results-dir", args.results_dir]
-        path, *key = write_sheet(Path(args.template), sheet, asked.sample.seed, then)
+        path, *key = sheet.write(Path(args.template), asked.sample.seed, then)
         rows = sum(len(unit.items) for unit in sheet.units)
         whose = [f"{file}: which model wrote which; keep it from the raters" for file in key]
         said = (f"{path}: {rows} rows to rate, of {len(sheet.units)} units", *whose, *sheet.notes)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -13,7 +14,6 @@ from medhelm.cli.options import name_broken, open_registry
 from medhelm.errors import PluginError, UnknownName, UsageError
 from medhelm.tables.format.console import drop_output
 from medhelm.tables.format.formats import FORMATS
-from medhelm.tables.format.formats import write as write
 
 if TYPE_CHECKING:
     from medhelm.tables.format.table import Settings, Table
@@ -78,6 +78,11 @@ def chosen_format(form: str | None, out: str | None) -> str:
             f"--format with one of {', '.join(FORMATS)}"
         )
     return _SUFFIXES[suffix]
+
+
+def printer(args: argparse.Namespace) -> Callable[[list[Table]], None]:
+    """Return what prints tables, or writes them, as --format and --out say; raises UsageError."""
+    return partial(emit, form=chosen_format(args.format, args.out), out=args.out)
 
 
 def emit(tables: list[Table], form: str, out: str | None) -> None:

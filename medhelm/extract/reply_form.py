@@ -21,7 +21,6 @@ from medhelm.extract.json_reply import without_halves as without_halves
 from medhelm.extract.marks import unify as unify
 from medhelm.prompts.askings import closed as closed
 
-BOOLEAN, INTEGER, TEXT = {"type": "boolean"}, {"type": "integer"}, {"type": "string"}
 _BREAKS = re.compile(r"[\s_-]+")
 _WRAPPER = re.compile(
     rf"(?:(?:my|the|final|overall|judge|jury)[_ -]?)?(?:{VERDICT}|criteri(?:a|on)|response|item)s?",
@@ -40,11 +39,6 @@ _SCALES = ("max", "maximum", "max_score", "out_of", "of", "scale")
 _T = TypeVar("_T")
 
 
-def list_of(items: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a list."""
-    return {"type": "array", "items": dict(items)}
-
-
 def schema_of(form: type[Any]) -> dict[str, Any]:
     """Return the schema of a form, without references, as endpoints take it."""
     (schema,), definitions = msgspec.json.schema_components([form], ref_template="{name}")
@@ -61,7 +55,7 @@ def _inlined(value: Any, definitions: dict[str, Any]) -> Any:
         return _inlined(definitions[value["$ref"]], definitions)
     # titles and descriptions would be words that no prompt holds
     keep = {k: v for k, v in value.items() if k not in ("title", "description", "$defs")}
-    kind = TEXT if "enum" in keep else {}  # some endpoints want it said
+    kind = {"type": "string"} if "enum" in keep else {}  # some endpoints want it said
     return kind | {k: _inlined(v, definitions) for k, v in keep.items()}
 
 

@@ -19,13 +19,12 @@ from typing import Any
 import msgspec
 
 from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import TEXT, closed, read_object, unify
+from medhelm.extract.reply_form import closed, read_object, unify
 from medhelm.extract.terms import terms_of
 from medhelm.grading.grade import grade
 from medhelm.grading.graders.grader import (
     JUDGE,
     NOT_ASKED,
-    REPAIRS,
     GradedMetric,
     Grader,
     Shown,
@@ -34,7 +33,7 @@ from medhelm.grading.graders.grader import (
 from medhelm.grading.jury.grader import repair_message
 from medhelm.grading.jury.metric import Jury
 from medhelm.models.tokens import estimate_tokens
-from medhelm.prompts.fencing import fenced, tag_pattern
+from medhelm.prompts.fencing import fenced
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
 from medhelm.protocols.questions import Question, Readout, followed_by, one_call
 from medhelm.schema.data import Benchmark, Instance
@@ -50,7 +49,7 @@ NONE = "none"
 ANSWER, _QUOTE, _OPTION = "answer", "quote", "option"
 _UNREACHED = ("error", "oversize", NOT_ASKED)
 """Ends of a reading that say nothing of the reply."""
-_TAGS = tag_pattern(("question", "options", "reply"))
+_TAGS = ("question", "options", "reply")
 _MARKUP = re.compile(r"(?<![\d*_`])[*_`]+|[*_`]++(?!\d)")
 _CUT_BEFORE = re.compile(r"(?:[^\W_]|[-+\u2212<>~/^*]|\d[.,])$")
 _CUT_BEHIND = re.compile(r"^(?:[^\W_]|[%/^*]|[.,]\d)")
@@ -83,7 +82,7 @@ def _labels(instance: Instance) -> dict[str, str]:
 
 def _schema(instance: Instance) -> dict[str, Any]:
     options = {_OPTION: {"type": "string", "enum": [*sorted(_labels(instance)), NONE]}}
-    return closed({_QUOTE: TEXT, **(options if instance.choices else {})})
+    return closed({_QUOTE: str, **(options if instance.choices else {})})
 
 
 def _messages(benchmark: Benchmark, instance: Instance, reply: str) -> tuple[Message, ...]:
@@ -188,7 +187,7 @@ async def _ask_reader(
     main: Metric, benchmark: Benchmark, shown: Shown, terms: Terms, send: Send
 ) -> FinalAnswer:
     instance = shown.instance
-    question = reading(main, benchmark, instance, shown.answer, terms.settings[REPAIRS])
+    question = reading(main, benchmark, instance, shown.answer, terms.repairs)
     return reading_answer(instance, await question.put(instance, JUDGE, terms, send))
 
 
@@ -197,7 +196,7 @@ def _forecast(
 ) -> Iterator[Forecast]:
     """Yield the one call that a reply of so many tokens needs."""
     prompt = estimate_tokens(_messages(benchmark, instance, "")) + answer
-    yield one_call(terms, JUDGE, prompt, _READING, _SHORTEST, terms.settings[REPAIRS])
+    yield one_call(terms, JUDGE, prompt, _READING, _SHORTEST, terms.repairs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,8 @@ _SHORT = 1000
 """Characters up to which the tokens of a message are remembered."""
 
 
-def estimate_tokens(text: str | Sequence[Message]) -> int:
-    """Return about how many tokens a text or a list of messages is, without a tokenizer.
+def estimate_tokens(text: str | Sequence[Message] | Request) -> int:
+    """Return about how many tokens a text, a list of messages or a request is, without a tokenizer.
 
     One token per 4.5 bytes of ASCII letters and spaces, per 1.6 digits or signs and per 2.4
     bytes of anything else; 4 more per message and 3 per request. Measured against the
@@ -27,6 +27,8 @@ def estimate_tokens(text: str | Sequence[Message]) -> int:
     eight public benchmarks (single notes 0.85 to 1.4), 1.1 for tables of numbers, 0.9 to 1.3
     for Chinese, 1.1 to 1.5 for Spanish; up to 2.7 for Cyrillic and for drawn lines.
     """
+    if isinstance(text, Request):
+        return request_tokens(text)
     if not isinstance(text, str):
         return 3 + sum([4 + _message_tokens(message.content) for message in text])
     return _text_tokens(text)

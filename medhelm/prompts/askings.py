@@ -121,7 +121,7 @@ def reply_schema(benchmark: Benchmark, instance: Instance) -> dict[str, Any]:
         answer = {"type": "string", "enum": [*option_labels(instance)]}
     elif benchmark.answer == "number":
         value = {"type": ["number", "string"]}
-        answer = closed({"value": value, "unit": {"type": "string"}})
+        answer = closed({"value": value, "unit": str})
     elif benchmark.answer == "labels":
         label = {"type": "string"} | ({"enum": [*benchmark.labels]} if benchmark.labels else {})
         answer = {"type": "array", "items": label}
@@ -132,13 +132,25 @@ def reply_schema(benchmark: Benchmark, instance: Instance) -> dict[str, Any]:
 
 
 def closed(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object with all of these properties and no other."""
+    """Return the schema of an object with all of these properties and no other.
+
+    A property is a schema, a type (`str`, `int`, `bool`), or a list of the one that its items have.
+    """
     return {
         "type": "object",
-        "properties": dict(properties),
+        "properties": {name: _schema(shape) for name, shape in properties.items()},
         "required": [*properties],
         "additionalProperties": False,
     }
+
+
+def _schema(shape: Any) -> Any:
+    if isinstance(shape, list):
+        return {"type": "array", "items": _schema(shape[0])}
+    return {"type": _TYPES[shape]} if isinstance(shape, type) else shape
+
+
+_TYPES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean"}
 
 
 def in_form(asking: Asking, answer: str, parts: Any = None) -> str:

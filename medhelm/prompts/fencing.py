@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from functools import lru_cache
 
 
-def tag_pattern(names: Iterable[str]) -> re.Pattern[str]:
+@lru_cache(maxsize=16)
+def _tags(names: tuple[str, ...]) -> re.Pattern[str]:
     """Return what is broken inside of fenced text: tags of these names, and marks of templates."""
     return re.compile(
         rf"[<\uff1c](?=[^\w<>]{{0,40}}(?:{'|'.join(names)})(?![a-z]))"
@@ -25,8 +26,8 @@ def tag_pattern(names: Iterable[str]) -> re.Pattern[str]:
     )
 
 
-def fenced(name: str, text: str, tags: re.Pattern[str]) -> str:
-    """Return a text between its opening and its closing line."""
-    plain = tags.sub("(", text)
+def fenced(name: str, text: str, names: tuple[str, ...]) -> str:
+    """Return a text between its opening and its closing line. `names`: of all tags of a prompt."""
+    plain = _tags(names).sub("(", text)
     mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
     return f"<{name} {mark}>\n{plain}\n</{name} {mark}>"

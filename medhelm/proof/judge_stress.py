@@ -193,7 +193,8 @@ def read_judges(
 ) -> list[StressedJudge]:
     """Return the judges of the runs of a benchmark; raises UsageError where no model judged."""
     judges: dict[Path, StressedJudge] = {}
-    for path, record in chosen_runs(choice, benchmark):
+    for graded in chosen_runs(choice, benchmark):
+        path = graded.run_folder
         plan = read_plan(path)
         run = stored_run(path, plan, registry, choice.scoring, root=root)
         states = {}
@@ -207,7 +208,7 @@ def read_judges(
             key, shown = judgement_key(episode), shown_of(run.protocol, episode)
             for judge, said in states.values():
                 if shown is not None and key in said:
-                    answer = _Answer(record.spec.model.name, shown, said[key])
+                    answer = _Answer(graded.model, shown, said[key])
                     judge.answers[f"{path.name}-{key:016x}"] = answer
     if not judges:
         raise UsageError(

@@ -37,6 +37,10 @@ class Send(TypingProtocol):
         """
 
 
+REPAIRS = "repairs"
+"""Setting of a grader's terms: how often a judge is asked again whose reply cannot be read."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RoleTerms:
     """The settings by which the model of one role is asked."""
@@ -61,12 +65,17 @@ class Terms:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The protocol's own settings, those not chosen at their defaults."""
 
+    @property
+    def repairs(self) -> int:
+        """Times that a judge is asked again whose reply cannot be read: of a grader's terms."""
+        return int(self.settings[REPAIRS])
+
     def request(
         self,
         instance: Instance,
         role: str,
         messages: tuple[Message, ...],
-        json_schema: dict[str, Any] | None = None,
+        json_schema: dict[str, Any] | type[Any] | None = None,
         *,
         sampling: Sampling | None = None,
         seed: int | None = None,
@@ -75,11 +84,15 @@ class Terms:
     ) -> Request:
         """Return a request to a role: its system prompt first, its budget and its decoding.
 
-        `json_schema` is sent only where the role's endpoint holds answers to one. `seed`: another than
+        `json_schema`, or that of a form, is sent only where the role's endpoint holds answers to one. `seed`: another than
         the episode's, for several candidates; not `is_seeded`: none. `max_output_tokens`: another budget
         than the role's.
         """
         own = self.roles[role]
+        if isinstance(json_schema, type):
+            from medhelm.extract.reply_form import schema_of  # slow to import; few ask by a form
+
+            json_schema = schema_of(json_schema)
         if own.system_prompt and (not messages or messages[0].role != "system"):
             messages = (Message("system", own.system_prompt), *messages)
         return Request(

@@ -136,7 +136,7 @@ class Question(Generic[_T]):
 
     step: str
     messages: Messages
-    schema: dict[str, Any]
+    schema: dict[str, Any] | type[Any]
     read: Callable[[str], _T]
     repair: Repair
     expected: int

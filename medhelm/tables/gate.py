@@ -26,7 +26,7 @@ from medhelm.stats.aggregation import TIE, worst_case
 from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table, several
-from medhelm.tables.study.cells import Cell, Metadata, made_itself
+from medhelm.tables.study.cells import Cell, Metadata
 from medhelm.tables.study.judge_errors import ERRORS, error_columns, failure, grader_of
 from medhelm.tables.study.study import Estimate, Study
 
@@ -196,7 +196,7 @@ def gate(
     if decision not in get_args(Decision):
         raise UsageError(f"decision must be interval or point, not {decision!r}")
     own = [c for c in cells if c.run.model in chosen]
-    made = {(c.run.benchmark, c.run.model): made_itself(c, metadata) for c in own if metadata}
+    made = {(c.run.benchmark, c.run.model): c.made_itself(metadata) for c in own if metadata}
     rows: list[Row] = []
     for model in chosen:
         ran = [c for c in own if c.run.model == model]

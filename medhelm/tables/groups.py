@@ -17,7 +17,7 @@ from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table, Value
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Keys, Metadata
-from medhelm.tables.study.study import Panel, Study, estimate, restrict
+from medhelm.tables.study.study import Panel, Study
 from medhelm.tables.table_spec import TableRequest
 
 OTHERS = "all others"
@@ -38,7 +38,7 @@ def gaps(asked: TableRequest) -> Table:
     for benchmark, panel in study.panels.items():
         reference, names = "", dict[int, str]()
         if by is not None:
-            tags = instance_tags(panel, asked.metadata)
+            tags = panel.instance_tags(asked.metadata)
             keys.update(*tags.values())
             names = {i: tag[by] for i, tag in tags.items() if by in tag}
             lacking = len(tags) - len(names) if names else 0
@@ -186,7 +186,7 @@ def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
 
     Raises UsageError without a key and UnknownName for one that no instance has.
     """
-    tags = {b: instance_tags(panel, metadata) for b, panel in study.panels.items()}
+    tags = {b: panel.instance_tags(metadata) for b, panel in study.panels.items()}
     keys = sorted({key for found in tags.values() for tag in found.values() for key in tag})
     if not by:
         raise UsageError(f"slices need --by KEY; keys of these runs: {', '.join(keys) or 'none'}")
@@ -201,16 +201,6 @@ def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
     return study_table(study, SLICES, rows, said, title=title, is_ranking=True, more=more)
 
 
-def instance_tags(panel: Panel, metadata: Metadata) -> dict[int, Mapping[str, str]]:
-    """Return the metadata of the compared instances, from the first run that has them all."""
-    wanted = panel.ids.tolist()
-    for model, cell in panel.cells.items():
-        if np.isin(panel.ids, panel.scores(model).ids).all():
-            found = metadata(cell)
-            return {i: found.get(i, {}) for i in wanted}
-    return {}
-
-
 def _slice_rows(
     study: Study, benchmark: str, by: str, tags: Mapping[int, Mapping[str, str]]
 ) -> Iterator[Row]:
@@ -219,9 +209,9 @@ def _slice_rows(
     for instance, tag in tags.items():
         members[tag.get(by)].append(instance)
     for value in sorted(members, key=lambda v: (v is None, v or "")):
-        part = restrict(panel, np.array(sorted(members[value]), dtype=np.uint64))
+        part = panel.restrict(np.array(sorted(members[value]), dtype=np.uint64))
         is_small = len(np.unique(part.clusters)) < (least := study.settings.min_group)
-        found = estimate(part, study.settings, benchmark, by, value or "")
+        found = part.estimates(study.settings, benchmark, by, value or "")
         for model in sorted(found, key=lambda m: (m not in study.ranked, m)):
             numbers = found[model].row("interval_method", "normalised", "n")
             if is_small:

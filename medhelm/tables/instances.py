@@ -142,7 +142,7 @@ def judged_key(episode: Episode, spec: RunSpec, metric: Metric | None) -> int:
 
 def read_judges(run: GradedRun, keys: Collection[int] | None = None) -> list[Judge]:
     """Return the judges of a run with their verdicts; of the answers with these keys, None: of all."""
-    folder, found = run.path.parents[1], []
+    folder, found = run.run_folder, []
     for terms in run.record.grading.judged_by:
         for judge, own in zip(terms.jury.judges, judge_folders(folder, terms), strict=True):
             said = {
@@ -203,7 +203,7 @@ def instances(
     fitting = [key for key in asked if takes(lines.found[key].scores[0])]
     keys = dict.fromkeys(fitting[:limit])
     try:
-        log = read_log(run.path.parents[1]) if keys else ()
+        log = read_log(run.run_folder) if keys else ()
         episodes = {k: e for e in log if (k := (e.instance.id, e.repeat)) in keys}
     except (msgspec.DecodeError, UnicodeDecodeError, OSError):
         raise RecordError(f"{run.folder}: responses.jsonl cannot be read") from None

@@ -33,7 +33,7 @@ from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Answers, Cell, Keys, MetricScores, by_judge, means
 from medhelm.tables.study.judge_errors import ERRORS, LIMIT, error_columns, grader_of, judge_errors
-from medhelm.tables.study.study import Estimate, Study, estimate
+from medhelm.tables.study.study import Estimate, Study
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Jury:
                 return {}
             clusters = self.panel.clusters[np.searchsorted(self.panel.ids, ids)]
         panel = replace(self.panel, cells=cells, ids=ids, clusters=clusters)
-        return estimate(panel, self.study.settings, self.benchmark)
+        return panel.estimates(self.study.settings, self.benchmark)
 
     def _mean_over(self, model: str, kept: Sequence[int]) -> MetricScores:
         """Return a model's scores by some judges: the mean of those that gave one. Those of a majority are

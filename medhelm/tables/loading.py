@@ -90,7 +90,7 @@ def _ungraded(
     folder: Path, runs: Iterable[GradedRun], scoring: Scoring, damaged: list[str]
 ) -> list[RunSpec]:
     """Return the stored runs without a readable grading of a scoring; adds what is unreadable."""
-    graded = {run.path.parents[1] for run in runs if run.record.grading.scoring == scoring}
+    graded = {run.run_folder for run in runs if run.record.grading.scoring == scoring}
     found = []
     for path in find_runs(folder):
         if path not in graded:

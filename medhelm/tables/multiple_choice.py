@@ -18,7 +18,7 @@ from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Cell, Keys, chosen_of
-from medhelm.tables.study.study import Panel, Study, estimate
+from medhelm.tables.study.study import Panel, Study
 from medhelm.tables.table_spec import TableRequest
 
 ORIGINAL = "original"
@@ -64,7 +64,7 @@ def _rows(asked: TableRequest, forms: Mapping[str, Cell]) -> Iterator[Row]:
         panel = Panel(
             metric, cell.record.card, {model: cell}, {}, ids, own.clusters[own.among(ids)]
         )
-        found = estimate(panel, study.settings, benchmark, variant)[model]
+        found = panel.estimates(study.settings, benchmark, variant)[model]
         outcomes = own.outcomes
         row: Row = {
             "benchmark": benchmark,

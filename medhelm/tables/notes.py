@@ -20,7 +20,6 @@ from medhelm.store.records import ANSWERS_AGAIN, DAMAGED, VERDICTS_AGAIN
 from medhelm.tables.format.column_kinds import read_tables
 from medhelm.tables.format.table import Column, Form, Row, Table, Value, filled, several
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
-from medhelm.tables.study.cells import made_itself as made_itself
 from medhelm.tables.study.judge_errors import control_notes, failure, grader_of, is_jury
 from medhelm.tables.study.study import Panel, Study
 
@@ -130,11 +129,12 @@ def study_table(
     title: str = "",
     is_ranking: bool = False,
     more: Mapping[str, Value] | None = None,
+    under: tuple[str, ...] = (),
 ) -> Table:
     """Return a table of a study's runs with the notes that all of them carry.
 
     `said`: the table's own notes, besides those of its form. `is_ranking`: whether a reader must
-    know who is ranked, and on what. `more`: settings besides those of the study.
+    know who is ranked, and on what. `more`: settings besides those of the study. `under`: see `Form.table`.
     """
     reduction, title = read_reduction(study.settings.reduce), title or form.title
     own = (*common(study), *(ranking(study) if is_ranking else ()), *form.notes)
@@ -143,6 +143,7 @@ def study_table(
         said,
         settings(study) | dict(more or {}),
         title=title if reduction.is_mean else f"{title}; of repeats: {reduction.name}",
+        under=under,
     )
     known = {c.name for c in form.columns}
     last = few_clusters(table.rows) if {"clusters", "interval_method"} <= known else []

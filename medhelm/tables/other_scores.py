@@ -41,7 +41,7 @@ def scorers(
     wanted = [run for run in graded if run.record.grading.scoring == scoring]
     notes = SCORERS.say(damaged="; ".join(damaged))
     for run in of_names(newest_gradings(wanted), benchmarks, models):
-        if (own := read_imported(run.path.parents[1])) is None:
+        if (own := read_imported(run.run_folder)) is None:
             continue
         rows += _rows(run, own)
         cell = f"{run.benchmark} x {run.model}"
@@ -55,7 +55,7 @@ def scorers(
 def _rows(run: GradedRun, imported: Imported) -> Iterator[Row]:
     lines, has_text = read_lines(run), data_class([run]) == "public"
     places = {} if has_text else places_of([lines])
-    instances = {e.instance.id: e.instance for e in read_log(run.path.parents[1])}
+    instances = {e.instance.id: e.instance for e in read_log(run.run_folder)}
     own: Row = {"benchmark": run.benchmark, "model": run.model}
     own["metric"] = run.record.grading.metrics[0].name
     found: dict[str, list[tuple[float | None, float | None, Row]]] = defaultdict(list)

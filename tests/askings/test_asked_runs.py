@@ -16,10 +16,12 @@ from medhelm.plugins.registry import load_registry
 from medhelm.proof.validation import validate
 from medhelm.store.records import find_runs, read_plan
 from tests.cases import cases
-from tests.quiz import arguments, at, write_quiz
+from tests.packages import THIRD_PARTY
+from tests.quiz import PLUGIN, arguments, at, write_quiz
 from tests.server import FaultServer, serve_in_thread
 from tests.shell import Shell
 
+TERSE = THIRD_PARTY / "medhelm_example" / "medhelm_example" / "terse.py"
 PLAIN, COT = Asking(name="default"), load_askings()["chain_of_thought"]
 
 
@@ -57,6 +59,16 @@ def test_four_askings_stand_beside_each_other_by_name(
     out = shell("tables", "--results-dir", str(tmp_path / "results"))
     assert all(f"openai/test+{name}" in out for name in names - {""})
     assert "asked otherwise" in " ".join(out.split())
+
+
+def test_a_plugin_brings_an_asking(tmp_path: Path, shell: Shell) -> None:
+    write_quiz(tmp_path, 2)
+    with serve_in_thread(answer="A") as server:
+        assert ask(tmp_path, server, ask="terse", plugins=f"[{PLUGIN},{TERSE}]") == 0
+    assert all("letter and nothing else" in str(body) for body in bodies(server))
+    (run,) = find_runs(tmp_path / "results")
+    assert read_plan(run).spec.model.name == "openai/test+terse"
+    assert "letter and nothing else" in shell("list", "askings", "--plugin", str(TERSE))
 
 
 def test_prompts_that_are_echoed_count_once_more_with_each_option(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from medhelm.cli import review
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.review.marks import OVERSEER, Asked, Marks, rater_codes
 from medhelm.tables.clinicians.ratings import YES_NO, Item, Scale, Unit, read_units
-from medhelm.tables.clinicians.sheet import RatingSheet, write_sheet
+from medhelm.tables.clinicians.sheet import RatingSheet
 from tests.shell import Shell
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ TICKED = Unit("t1", HANDS, YES_NO, (("Encounter", "Turn 1"),))
 def sheet(tmp_path: Path) -> Path:
     """A sheet for the browser: three wards of two aspects."""
     path = tmp_path / "w.json"
-    write_sheet(path, RatingSheet(units=WARDS), then=("agreement", "wards", "w.csv"))
+    RatingSheet(units=WARDS).write(path, then=("agreement", "wards", "w.csv"))
     return path
 
 
@@ -59,7 +59,7 @@ def ticked(tmp_path: Path) -> Path:
     """A sheet with a column besides the value."""
     path = tmp_path / "w.json"
     rules = (("turns", "the numbers of the turns that show it"),)
-    write_sheet(path, RatingSheet(units=(TICKED,), rules=rules, more={"turns": "[0-9,; ]*"}))
+    RatingSheet(units=(TICKED,), rules=rules, more={"turns": "[0-9,; ]*"}).write(path)
     return path
 
 
@@ -170,7 +170,7 @@ def test_marks_of_another_sheet_are_not_taken_for_those_of_this_one(sheet: Path)
     marks.add("anna", Asked(unit="u1", item="clean", value="4"))
     marks.close()
     with pytest.raises(UsageError, match="is there already"):
-        write_sheet(sheet.with_suffix(".csv"), RatingSheet(units=WARDS))
+        RatingSheet(units=WARDS).write(sheet.with_suffix(".csv"))
     sheet.write_text(sheet.read_text().replace("It is clean.", "It is bright."))
     with pytest.raises(MedhelmError, match="marks of another sheet"):
         Marks(sheet)

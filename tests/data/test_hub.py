@@ -26,6 +26,7 @@ from medhelm.schema.data import (
 )
 from tests import made
 from tests.hub_server import REPO, Hub, serving
+from tests.packages import THIRD_PARTY
 from tests.quiz import medhelm
 
 pytestmark = pytest.mark.slow
@@ -160,22 +161,8 @@ def test_a_file_from_the_hub_has_the_hash_of_the_file_laid_beside(
 
 # A server --------------------------------------------------------------------------------------
 
-PLUGIN = f"""
-from medhelm import Benchmark, HubDataset, Instance, hookimpl
-
-@hookimpl
-def medhelm_benchmarks():
-    return [
-        Benchmark(
-            name="wards", subcategory="supporting_diagnostic_decisions",
-            dataset=HubDataset({REPO!r}, revision="REVISION", config="en"),
-            to_instance=lambda row: Instance(
-                id=row["id"], question=row["text"], choices=("yes", "no"), references=("A",)
-            ),
-            instruction="Choose.", metrics=["exact_match"],
-        )
-    ]
-"""
+PLUGIN = (THIRD_PARTY / "medhelm_example" / "medhelm_example" / "wards.py").read_text("utf-8")
+PLUGIN = PLUGIN.replace('"0" * 40', '"REVISION"')
 
 
 ONE_BY_ONE = """

@@ -20,11 +20,11 @@ import medhelm
 from medhelm import Criterion, Instance
 from medhelm.grading.graders.controls import (
     Controlled,
+    Item,
     Sample,
     answer,
     count_controls,
     make_controls,
-    needs_content,
     together,
 )
 from medhelm.grading.panels import StoredVerdicts
@@ -88,7 +88,7 @@ def test_a_verdict_is_due_only_where_it_is_known() -> None:
     ],
 )
 def test_silence_may_be_an_absence_too_little_or_calm(text: str, is_known: bool) -> None:
-    assert needs_content(text) is is_known
+    assert Item(text).needs_content is is_known
 
 
 def test_several_judges_decide_together_and_what_is_not_valid_is_in_no_share() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from medhelm.plugin import UsageError, model_calls, options, tables
+from medhelm import UsageError
+from medhelm.plugin import model_calls, options, tables
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the sheet, or print the table, and return the exit code."""
-    from medhelm.plugin import sheet
+    from medhelm.plugin import sheet, stored_decisions
     from medhelm_benchmarks.clinconsensus.failures.labelling import labelling_run, read_types
     from medhelm_benchmarks.clinconsensus.failures.labels import (
         drawn,
@@ -27,36 +28,36 @@ def run(args: argparse.Namespace) -> int:
     model_calls.check_estimate(args)
     if args.answers < 1:
         raise UsageError("--answers must be at least 1")
-    form, chosen = tables.chosen_format(args.format, args.out), tables.settings(args)
-    answers = read_unmet(
-        Path(args.results_dir),
-        args.benchmark,
+    show, chosen = tables.printer(args), tables.settings(args)
+    choice = stored_decisions.RunChoice(
+        results_dir=Path(args.results_dir),
         data=args.data,
         latest=args.latest,
-        models=args.model or (),
+        models=tuple(args.model or ()),
     )
+    answers = read_unmet(choice, args.benchmark)
     some = drawn(answers, args.answers, args.seed)
     if args.template:
-        sheet.check_privacy([answers[0].record], args.text_of)
+        sheet.check_privacy([answers[0].run.record], args.text_of)
         made = failure_sheet(some, args.seed)
         then = ("rubric", "failures", args.benchmark, "--results-dir", args.results_dir, "--labels")
-        files = sheet.write_sheet(Path(args.template), made, args.seed, then)
+        files = made.write(Path(args.template), args.seed, then)
         count = sum(len(unit.items) for unit in made.units)
         print(f"{files[0]}: {count} unmet criteria of {len(some)} answers; fill `value`")
         print(f"{files[1]}: its key")
         return 0
     if args.labels:
         labels, by = read_labels([Path(name) for name in args.labels], answers), "hand"
-        tables.emit([failures_table(answers, labels, by, chosen)], form, args.out)
+        show([failures_table(answers, labels, by, chosen)])
         return 0
-    model = options.find_model(args.judge, options.open_registry(args.plugin).models)
+    (model,) = options.find_models([args.judge], args.plugin)
     environ = model_calls.environ_of(args)
     run = labelling_run(some or answers[:1], model, Path(args.results_dir), environ)
     if args.estimate:
-        return model_calls.show_estimate([run], form)
+        return model_calls.show_estimate([run], args.format)
     asked = model_calls.ask([run], args)
     labels = read_types(some, run.path)
     by = f"{args.judge}, which nobody has compared with people"
-    tables.emit([failures_table(answers, labels, by, chosen)], form, args.out)
+    show([failures_table(answers, labels, by, chosen)])
     asked.raise_worst()
     return 0

@@ -20,7 +20,7 @@ from medhelm import (
     ModelSpec,
     visible_text,
 )
-from medhelm.plugin import fencing, own_runs, questions, reply_form, stored_decisions
+from medhelm.plugin import fenced, own_runs, questions, reply_form, stored_decisions
 from medhelm_benchmarks.clinconsensus.failures.labels import Answer, Name, failure_types
 
 PROMPT_VERSION = "1"
@@ -28,7 +28,7 @@ _LABELLER = "labeller"
 _TOKENS = 256
 _REPLY = 40
 """Tokens of a reply in the form that is asked for."""
-_TAG = fencing.tag_pattern(("request", "answer", "criterion", "finding"))
+_TAGS = ("request", "answer", "criterion", "finding")
 _RULES = """\
 An answer of a medical assistant does not meet a criterion. You say of which type the failure is.
 
@@ -50,7 +50,7 @@ def labelling_run(
     environ: Mapping[str, str] | None,
 ) -> own_runs.Run:
     """Return the run that asks a model for the types of what answers do not meet; see `own_run`."""
-    card = answers[0].record.card
+    card = answers[0].run.record.card
     return own_runs.own_run(
         f"failures of {card.name}",
         [_instance(answer) for answer in answers if answer.unmet],
@@ -85,7 +85,7 @@ def _digest(model: ModelSpec) -> str:
 def _instance(answer: Answer) -> Instance:
     episode = answer.episode
     return Instance(
-        id=f"{answer.record.request_hash}/{episode.instance.id}/{episode.repeat}",
+        id=f"{answer.run.record.request_hash}/{episode.instance.id}/{episode.repeat}",
         context=stored_decisions.request_of(episode.instance),
         payload={
             "answer": visible_text(episode.text),
@@ -126,13 +126,13 @@ def messages_for(request: str, answer: str, criterion: str, finding: str) -> tup
     """Return what asks for the type of one failure; all of an answer begin alike."""
     types = "\n".join(f"- {t.id}: {t.text}" for t in failure_types().values())
     texts = {"request": request, "answer": answer, "criterion": criterion, "finding": finding}
-    body = "\n\n".join(fencing.fenced(name, text, _TAG) for name, text in texts.items())
+    body = "\n\n".join(fenced(name, text, _TAGS) for name, text in texts.items())
     return Message("system", _RULES.format(types=types)), Message("user", body)
 
 
 def _schema() -> dict[str, Any]:
     return reply_form.closed(
-        {"reason": reply_form.TEXT, "type": reply_form.TEXT | {"enum": [*failure_types()]}}
+        {"reason": str, "type": {"type": "string", "enum": [*failure_types()]}}
     )
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from medhelm import DataError, Episode, Settings, Table, visible_text
+from medhelm import DataError, Episode, Settings, Table, UsageError, visible_text
 from medhelm.plugin import (
-    UsageError,
     column_kinds,
     intervals,
     measured,
@@ -30,42 +29,31 @@ Name = tuple[str, str, int, str]
 class Answer:
     """One answer and what its judges find unmet."""
 
-    run: Path
-    record: stored_decisions.RunRecord
+    run: stored_decisions.GradedRun
     episode: Episode
     unmet: tuple[stored_decisions.Explained, ...]
 
     @property
     def model(self) -> str:
         """Return the model that gave it."""
-        return self.record.spec.model.name
+        return self.run.model
 
     def name(self, criterion: str) -> Name:
         """Return what a label of one of its criteria is stored under."""
         episode = self.episode
-        return self.record.request_hash, episode.instance.id, episode.repeat, criterion
+        return self.run.record.request_hash, episode.instance.id, episode.repeat, criterion
 
 
-def read_unmet(
-    results_dir: Path,
-    benchmark: str,
-    *,
-    data: stored_decisions.Data | None,
-    latest: bool,
-    models: Sequence[str],
-) -> list[Answer]:
+def read_unmet(choice: stored_decisions.RunChoice, benchmark: str) -> list[Answer]:
     """Return the graded answers of the runs of a benchmark; raises UsageError where there is none."""
     found: list[Answer] = []
-    choice = stored_decisions.RunChoice(
-        results_dir=results_dir, data=data, latest=latest, models=(*models,)
-    )
-    for run, record in stored_decisions.chosen_runs(choice, benchmark):
-        for episode, votes in stored_decisions.explained_answers(run, record):
-            unmet = tuple(filter(None, map(_unmet, zip(*votes, strict=True))))
-            found.append(Answer(run, record, episode, unmet))
+    for run, episode, votes in stored_decisions.explained_answers(choice, benchmark):
+        unmet = tuple(filter(None, map(_unmet, zip(*votes, strict=True))))
+        found.append(Answer(run, episode, unmet))
     if not found:
         raise UsageError(
-            f"no run of {benchmark} below {results_dir} has verdicts of a judge on single criteria"
+            f"no run of {benchmark} below {choice.results_dir} has verdicts of a judge on single "
+            "criteria"
         )
     return found
 
@@ -114,14 +102,14 @@ def failure_types() -> dict[str, FailureType]:
 
 def failure_sheet(answers: Sequence[Answer], seed: int) -> sheet.RatingSheet:
     """Return a sheet of unmet criteria, without models' names; the seed gives their order."""
-    units, key = sheet.blinded([_unit(a) for a in sorted(answers, key=_place(seed + 1))], seed)
-    return sheet.RatingSheet(units=units, stands_for=key)
+    units = [_unit(a) for a in sorted(answers, key=_place(seed + 1))]
+    return sheet.RatingSheet.blinded(units, seed)
 
 
 def _unit(answer: Answer) -> tuple[ratings.KeyItem, ratings.Unit]:
     """Return what an answer is, and what its unmet criteria are labelled by."""
     run, case, repeat, _ = answer.name("")
-    benchmark = answer.record.card.name
+    benchmark = answer.run.record.card.name
     stands_for = ratings.KeyItem(
         benchmark=benchmark, model=answer.model, instance=case, repeat=repeat, run=run
     )
@@ -153,12 +141,16 @@ def read_labels(paths: Sequence[Path], answers: Sequence[Answer]) -> Mapping[Nam
             raise DataError(f"{row.where}: this is not an answer of the stored runs")
         return ratings.Asked(name, f"the answer to {name[1]}", *_asked(known[name]))
 
-    found: dict[Name, ratings.Rating[tuple[str, str, int]]] = {}
+    types = [*failure_types()]
+    found: dict[Name, str] = {}
+    places: dict[Name, str] = {}
     for label in ratings.to_table(ratings.read_ratings(paths), asked).ratings:
-        first = found.setdefault((*label.unit, label.item), label)
-        if first is not label:
-            raise DataError(f"{label.where}: this criterion has a label already, in {first.where}")
-    return {name: [*failure_types()][int(label.value)] for name, label in found.items()}
+        name = (*label.unit, label.item)
+        if name in found:
+            where = f"{label.where}: this criterion has a label already, in {places[name]}"
+            raise DataError(where)
+        found[name], places[name] = types[int(label.value)], label.where
+    return found
 
 
 UNLABELLED = "unlabelled"

@@ -13,8 +13,7 @@ from medhelm import Mark, Page, PageData, PublishedRuns
 from medhelm.plugin import RecordError, column_kinds
 
 if TYPE_CHECKING:
-    from medhelm import Table
-    from medhelm.plugin import study as studies
+    from medhelm import Study, Table
 
 
 def fidelity_table(runs: PublishedRuns, benchmarks: Iterable[str]) -> Table:
@@ -92,7 +91,7 @@ def _fidelity_marks(runs: PublishedRuns, benchmark: str) -> Iterator[Mark]:
         yield Mark(benchmark=benchmark, text=said, kind="warn")
 
 
-def _judges(study: studies.Study, benchmark: str) -> set[str]:
+def _judges(study: Study, benchmark: str) -> set[str]:
     """Return the names of the judges behind any of the scores; none where a rule has graded."""
     cells = study.cells[benchmark].values()
     found = [cell.record.grading.raters for cell in cells]
@@ -105,7 +104,7 @@ def _without_slices(table: Table, closed: frozenset[str]) -> Table:
     return replace(table, rows=rows)
 
 
-def _hits(study: studies.Study, benchmark: str) -> dict[str, Any] | None:
+def _hits(study: Study, benchmark: str) -> dict[str, Any] | None:
     """Return the threshold and how many cases have 0, 1, ... N hits, by model."""
     from medhelm_benchmarks.clinconsensus.tables.coverage import hits_of
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from medhelm import Floats, Table, TableRequest, TableSpec
-from medhelm.plugin import column_kinds, instance_tags, notes, two_class
+from medhelm import Floats, Study, Table, TableRequest, TableSpec
+from medhelm.plugin import column_kinds, notes, two_class
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.clinconsensus.cases import JOIN
 
@@ -94,7 +94,7 @@ _SAID = (
 _FORM = column_kinds.form(__file__, "coverage")
 
 
-def has_coverage(study: studies.Study, benchmark: str) -> bool:
+def has_coverage(study: Study, benchmark: str) -> bool:
     """Return whether a benchmark's criteria have a threshold, and its scores are of it."""
     return {MAIN, *_SHARES.values()} <= set(study.metrics(benchmark))
 
@@ -111,13 +111,13 @@ def coverage(asked: TableRequest) -> Table:
             f"{', '.join(repeated)}: without other thresholds and hits, which need one answer a case "
             "and the same number of criteria in all."
         )
-    return _FORM.table(rows, [*notes.common(study), *said], notes.settings(study))
+    return notes.study_table(study, _FORM, rows, said)
 
 
 COVERAGE = TableSpec(name=_FORM.name, help=_FORM.help, columns=_FORM.columns, make=coverage)
 
 
-def hits_of(study: studies.Study, benchmark: str) -> Hits | None:
+def hits_of(study: Study, benchmark: str) -> Hits | None:
     """Return the hits of the models on the compared cases; None where there is no one threshold."""
     panel = study.panel(benchmark, MAIN)
     record = next(iter(panel.cells.values())).record
@@ -149,7 +149,7 @@ def _rows(asked: TableRequest, benchmark: str) -> Iterator[Cells]:
     if hits is not None:
         panel = study.panel(benchmark, MAIN)
         for k in hits.other_thresholds:  # all models at the other thresholds, most at each first
-            found = studies.estimate(_at_threshold(panel, hits, k), study.settings, benchmark)
+            found = _at_threshold(panel, hits, k).estimates(study.settings, benchmark)
             for row in _scores(study, benchmark, "score", found):
                 yield row | {"measure": f"CACS@{k}", "k": k}
         ranked = {m: h for m, h in hits.of.items() if m in study.ranked}
@@ -159,7 +159,7 @@ def _rows(asked: TableRequest, benchmark: str) -> Iterator[Cells]:
 
 
 def _scores(
-    study: studies.Study, benchmark: str, level: str, found: Mapping[str, studies.Estimate]
+    study: Study, benchmark: str, level: str, found: Mapping[str, studies.Estimate]
 ) -> Iterator[Cells]:
     """Yield a row of each model, the ranked ones first, the highest coverage first."""
     for model in sorted(found, key=lambda m: (m not in study.ranked, -found[m].score, m)):
@@ -174,7 +174,7 @@ def _scores(
         }
 
 
-def _more(study: studies.Study, benchmark: str, model: str, hits: Hits | None) -> Cells:
+def _more(study: Study, benchmark: str, model: str, hits: Hits | None) -> Cells:
     """Return the cells of a model besides its coverage."""
     others = {name: study.estimates(benchmark, metric)[model] for name, metric in _SHARES.items()}
     row: Cells = {name: own.score for name, own in others.items()}
@@ -229,7 +229,7 @@ def _thresholds(benchmark: str, hits: Hits) -> Iterator[Cells]:
 def _slices(asked: TableRequest, benchmark: str) -> Iterator[Cells]:
     study = asked.study
     panel = study.panel(benchmark, MAIN)
-    tags = instance_tags(panel, asked.metadata)
+    tags = panel.instance_tags(asked.metadata)
     for axis in AXES:
         members: dict[str, list[int]] = {}
         for case, tag in tags.items():
@@ -238,13 +238,11 @@ def _slices(asked: TableRequest, benchmark: str) -> Iterator[Cells]:
         for value in sorted(members):
             inside = np.array(sorted(members[value]), dtype=np.uint64)
             outside, names = np.setdiff1d(panel.ids, inside), (axis, value)
-            own = studies.estimate(
-                studies.restrict(panel, inside), study.settings, benchmark, *names
-            )
+            own = panel.restrict(inside).estimates(study.settings, benchmark, *names)
             rest: Mapping[str, studies.Estimate] = {}
             if len(outside):
-                others = studies.restrict(panel, outside)
-                rest = studies.estimate(others, study.settings, benchmark, *names, "others")
+                others = panel.restrict(outside)
+                rest = others.estimates(study.settings, benchmark, *names, "others")
             rows = {row["model"]: row for row in _scores(study, benchmark, "slice", own)}
             for model in sorted(own, key=lambda m: (m not in study.ranked, m)):
                 row = rows[model] | {"axis": axis, "value": value}
@@ -268,7 +266,7 @@ def _difference(a: studies.Estimate, b: studies.Estimate) -> Cells:
     }
 
 
-def _lengths(study: studies.Study, benchmark: str) -> Iterator[Cells]:
+def _lengths(study: Study, benchmark: str) -> Iterator[Cells]:
     if LENGTH not in study.metrics(benchmark):
         return
     panel = study.panel(benchmark, MAIN)

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import msgspec
 import yaml
 
-from medhelm import ModelError
-from medhelm.plugin import RecordError, UsageError, durable, file_sha256
+from medhelm import ModelError, UsageError
+from medhelm.plugin import RecordError, durable, file_sha256
 from medhelm_benchmarks.clinconsensus.training.rows import TrainingRow
 
 PAPER = Path(__file__).parent / "paper.yaml"

@@ -15,8 +15,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from medhelm import DataError
-from medhelm.plugin import UsageError, closest, decision_messages, decision_of, plain_name, readers
+from medhelm import DataError, UsageError
+from medhelm.plugin import closest, decision_messages, decision_of, plain_name, readers
 
 _Messages = tuple[Mapping[str, str], ...]
 _ROLES = ("system", "user", "assistant")

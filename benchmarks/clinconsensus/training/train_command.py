@@ -18,7 +18,8 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from medhelm.plugin import UsageError, decision_of, two_class
+from medhelm import UsageError
+from medhelm.plugin import decision_of, two_class
 from medhelm_benchmarks.clinconsensus.training.recipe import (
     FINAL,
     FSDP,

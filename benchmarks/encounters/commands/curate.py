@@ -20,8 +20,8 @@ from pathlib import Path
 
 import msgspec
 
-from medhelm import DataError, ModelSpec
-from medhelm.plugin import UsageError, durable, model_calls, options, questions
+from medhelm import DataError, ModelSpec, UsageError
+from medhelm.plugin import durable, model_calls, options, questions
 from medhelm_benchmarks.encounters.curation.drafts import Draft, copy_of, diff_of
 from medhelm_benchmarks.encounters.curation.protocol import (
     CURATOR,
@@ -83,11 +83,8 @@ def _players(args: argparse.Namespace) -> dict[str, ModelSpec]:
         raise UsageError(
             "curate: --model is missing, as in `medhelm curate packets --model openai/gpt-4o`"
         )
-    models = options.open_registry(args.plugin).models
-    return {
-        CURATOR: options.find_model(args.model, models),
-        JUDGE: options.find_model(args.judge or args.model, models),
-    }
+    names = (args.model, args.judge or args.model)
+    return dict(zip((CURATOR, JUDGE), options.find_models(names, args.plugin), strict=True))
 
 
 def _read(folders: Sequence[Path]) -> dict[str, tuple[Path, Article]]:

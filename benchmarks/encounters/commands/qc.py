@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from medhelm.plugin import UsageError, options
+from medhelm import UsageError
+from medhelm.plugin import options
 from medhelm_benchmarks.encounters.data.layout import read_scenarios
 from medhelm_benchmarks.encounters.data.medsp1000 import (
     CASES,

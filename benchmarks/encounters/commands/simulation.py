@@ -9,45 +9,47 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from medhelm.plugin import UsageError, model_calls, options, tables
+from medhelm import UsageError
+from medhelm.plugin import durable, model_calls, options, tables
 
 if TYPE_CHECKING:
     from medhelm.plugin import own_runs, stored_decisions
     from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun
-    from medhelm_benchmarks.encounters.grading.cast_fidelity import Fault
-    from medhelm_benchmarks.encounters.tables.cast import Tally
 
 _EXAMPLES = 20
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table and return 0; else the code of what stopped the judge."""
+    from medhelm.plugin import own_runs
+    from medhelm_benchmarks.encounters.fidelity.judge import control_tallies, judged_faults
     from medhelm_benchmarks.encounters.fidelity.stored import check_run
     from medhelm_benchmarks.encounters.tables.simulation import simulation_table
 
-    form = tables.chosen_format(args.format, args.out)
+    show = tables.printer(args)
     model_calls.check_estimate(args)
     if not 0 <= args.least <= 1:
         raise UsageError(f"--least must lie between 0 and 1, not {args.least:g}")
     if (args.controls or 0) < 0:
         raise UsageError(f"--controls must be 0 or more, not {args.controls}")
     graded = _runs(args)
-    asked, controls = None, None
-    judged: dict[str, tuple[Fault, ...]] = {}
-    if args.judge:
-        by_judge = _judge_runs(graded, args)
-        if args.estimate:
-            return model_calls.show_estimate(by_judge, form)
-        asked = model_calls.ask(by_judge, args)
-        judged, controls = _judged(by_judge)
+    judgings = _judgings(graded, args) if args.judge else []
+    if args.estimate:
+        return model_calls.show_estimate(judgings, args.format)
+    asked = model_calls.ask(judgings, args) if judgings else None
+    judged = {name: own for run in judgings for name, own in judged_faults(run.path).items()}
+    controls = [
+        tally
+        for run in judgings
+        for tally in control_tallies(run.benchmark.name, own_runs.stored_episodes(run.path))
+    ]
     runs = [check_run(one, judged) for one in graded]
     if args.examples:
-        lines = b"".join(msgspec.json.encode(line) + b"\n" for line in _examples(runs))
-        Path(args.examples).write_bytes(lines)
-    table = simulation_table(runs, args.least, controls=controls, level=args.level)
-    tables.emit([table], form, args.out)
+        durable.write_lines(Path(args.examples), _examples(runs))
+    table = simulation_table(
+        runs, args.least, controls=controls if judgings else None, level=args.level
+    )
+    show([table])
     if asked is not None:
         asked.raise_worst()
     return 0
@@ -70,23 +72,23 @@ def _runs(args: argparse.Namespace) -> list[stored_decisions.GradedRun]:
     return stored_decisions.of_names(own, args.benchmark, args.model)
 
 
-def _judge_runs(
+def _judgings(
     graded: Sequence[stored_decisions.GradedRun], args: argparse.Namespace
 ) -> list[own_runs.Run]:
-    """Return the runs that ask the judge about the encounters of each benchmark, and about controls."""
+    """Return the runs that ask the judge about encounters and controls, one a benchmark."""
     from medhelm.plugin import own_runs
     from medhelm_benchmarks.encounters.fidelity import judge as by_judge
-    from medhelm_benchmarks.encounters.fidelity.stored import place_of, stored_encounters
+    from medhelm_benchmarks.encounters.fidelity.stored import place_of
 
-    judge = options.find_model(args.judge, options.open_registry(args.plugin).models)
-    folders = {run.path.parents[1]: run for run in graded}.values()
+    (judge,) = options.find_models([args.judge], args.plugin)
+    folders = {run.run_folder: run for run in graded}.values()
     runs = []
     for name, card in sorted({run.benchmark: run.record.card for run in folders}.items()):
         found = (
             by_judge.to_judge(place_of(run), episode)
             for run in folders
             if run.benchmark == name
-            for episode in stored_encounters(run)
+            for episode in run.episodes()
         )
         if not (encounters := [*filter(None, found)]):
             continue
@@ -106,19 +108,6 @@ def _judge_runs(
     if not runs:
         raise UsageError("nobody says anything in these encounters; leave --judge out")
     return runs
-
-
-def _judged(runs: Sequence[own_runs.Run]) -> tuple[dict[str, tuple[Fault, ...]], list[Tally]]:
-    """Return what the judge has found in encounters and in controls."""
-    from medhelm.plugin import own_runs
-    from medhelm_benchmarks.encounters.fidelity.judge import control_tallies, judged_faults
-
-    faults: dict[str, tuple[Fault, ...]] = {}
-    controls: list[Tally] = []
-    for run in runs:
-        faults |= judged_faults(run.path)
-        controls += control_tallies(run.benchmark.name, own_runs.stored_episodes(run.path))
-    return faults, controls
 
 
 def _examples(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:

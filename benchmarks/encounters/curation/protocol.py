@@ -29,7 +29,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import questions, reply_form, tokens
+from medhelm.plugin import estimate_tokens, questions, reply_form
 from medhelm_benchmarks.encounters.curation.drafts import (
     Audit,
     Draft,
@@ -405,7 +405,7 @@ def _forecast(
 ) -> Iterator[Forecast]:
     """Yield what each role is sent with the expected number of scenarios, and with the most at most."""
     lines = "\n".join(line for document in article.documents for line in document.lines)
-    whole = tokens.estimate_tokens(lines) + _OWN_WORDS
+    whole = estimate_tokens(lines) + _OWN_WORDS
     part = int(0.4 * whole)  # of one packet alone
 
     def call(role: str, phase: str, sent: int, earlier: int = 0) -> Forecast:

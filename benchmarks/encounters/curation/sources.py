@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from medhelm import DataError
-from medhelm.plugin import UsageError, durable, entries, file_sha256
+from medhelm import DataError, UsageError
+from medhelm.plugin import durable, entries, file_sha256
 from medhelm_benchmarks.encounters.data.layout import read_text, visible
 
 TEXTS = (".md", ".markdown", ".txt")

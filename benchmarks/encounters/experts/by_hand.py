@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from medhelm import DataError, ModelError, ModelSpec, Provider, Request, Response, Usage
-from medhelm.plugin import Model, UsageError, ratings
+from medhelm import DataError, ModelError, ModelSpec, Provider, Request, Response, Usage, UsageError
+from medhelm.plugin import Model, ratings
 from medhelm_benchmarks.encounters.grading.evaluator import QUOTE_WORDS, parts_of
 from medhelm_benchmarks.encounters.matches import folded
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from medhelm import Settings, Table
+from medhelm import Settings, Table, UsageError
+from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import (
-    UsageError,
     intervals,
     measured,
     rating_forms,
@@ -21,12 +21,10 @@ from medhelm.plugin import (
     stored_decisions,
     two_class,
 )
-from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.encounters.experts.by_hand import TURNS, item_text, turns_of, unit_of
 from medhelm_benchmarks.encounters.experts.units import hidden_note
 from medhelm_benchmarks.encounters.fidelity.stored import (
     encounter_runs,
-    stored_encounters,
     ticks_of,
 )
 from medhelm_benchmarks.encounters.grading.evaluator import (
@@ -81,7 +79,7 @@ def _judged(gradings: Sequence[stored_decisions.GradedRun]) -> Iterator[Judged]:
         for terms in run.record.grading.graders:
             if terms.grader == EVALUATIONS.name and RUBRIC not in terms.settings:
                 ticks[terms.jury.name] = ticks_of(run)
-    for episode in stored_encounters(gradings[0]):
+    for episode in gradings[0].episodes():
         case, items = episode.instance, packets_of(episode.instance).evaluator.items
         if episode.ending not in (COMPLETED, CAPPED) or not items:
             continue

@@ -10,9 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from medhelm import Episode, Floats, Settings, Table
+from medhelm import Episode, Floats, Settings, Table, UsageError
 from medhelm.plugin import (
-    UsageError,
     aggregation,
     entries,
     intervals,
@@ -28,7 +27,6 @@ from medhelm_benchmarks.encounters.data.medsp1000 import CASES
 from medhelm_benchmarks.encounters.fidelity.stored import (
     encounter_runs,
     rubric_of,
-    stored_encounters,
     ticks_of,
 )
 from medhelm_benchmarks.encounters.packets import Packets, RubricItem, packets_of
@@ -135,16 +133,15 @@ def _cases(folder: Path) -> Iterator[tuple[str, ratings.Unit]]:
 
 def _encounters(run: stored_decisions.GradedRun) -> Iterator[tuple[str, ratings.Unit]]:
     """Yield the source and the unit of each encounter, with the evaluator's ticks; no part names a model."""
-    path = run.path.parents[1]
     ticks = ticks_of(run)
-    for episode in stored_encounters(run):
+    for episode in run.episodes():
         if not transcript(episode):
             continue
         case, repeat = episode.instance, episode.response.repeat
         parts = [("Encounter", "\n".join(_numbered(episode)))]
         parts += [("Briefing of the clinician", case.context), *_material(packets_of(case))]
         parts += _ticks(rubric_of(run, case), ticks.get((case.id, repeat)))
-        unit = _unit("runtime", f"{path.name}/{case.id}/{repeat}", parts)
+        unit = _unit("runtime", f"{run.run_folder.name}/{case.id}/{repeat}", parts)
         yield case.cluster or case.id, unit
 
 

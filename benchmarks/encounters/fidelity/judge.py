@@ -122,7 +122,7 @@ def _questions(
     yield questions.Question(
         step="fidelity",
         messages=judge_messages(judged.encounter, lines, judged.packets),
-        schema=reply_form.schema_of(Report),
+        schema=Report,
         read=read,
         repair=rejected,
         expected=200,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from medhelm import Episode, Instance
-from medhelm.plugin import runlog, stored_decisions
+from medhelm import Instance
+from medhelm.plugin import stored_decisions
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     CAST,
     Fault,
@@ -87,14 +87,8 @@ def encounter_runs(folder: Path) -> dict[Path, list[stored_decisions.GradedRun]]
     found: dict[Path, list[stored_decisions.GradedRun]] = {}
     for run in stored_decisions.graded_runs(folder)[0]:
         if run.record.spec.protocol in PROTOCOLS:
-            found.setdefault(run.path.parents[1], []).append(run)
+            found.setdefault(run.run_folder, []).append(run)
     return found
-
-
-def stored_encounters(run: stored_decisions.GradedRun) -> Iterator[Episode]:
-    """Yield the encounters of a run."""
-    path = run.path.parents[1]
-    return runlog.read_episodes(path, runlog.read_plan(path))
 
 
 def check_run(
@@ -102,7 +96,7 @@ def check_run(
 ) -> CheckedRun:
     """Return a run's encounters with their faults. `judged`: those by a judge, as `to_judge` names them."""
     found = []
-    for episode in stored_encounters(run):
+    for episode in run.episodes():
         case = episode.instance
         lines, faults, sums = counted(case, episode)
         found.append(
@@ -121,7 +115,7 @@ def check_run(
 
 def place_of(run: stored_decisions.GradedRun) -> str:
     """Return the name of the run's folder, which all gradings of it share."""
-    return run.path.parents[1].name
+    return run.run_folder.name
 
 
 def ticks_of(

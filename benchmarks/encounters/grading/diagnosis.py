@@ -23,7 +23,7 @@ from medhelm import (
     Terms,
     pooled_share,
 )
-from medhelm.plugin import fencing, grader, questions, reply_form
+from medhelm.plugin import fenced, grader, questions, reply_form
 from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import (
@@ -35,13 +35,13 @@ from medhelm_benchmarks.encounters.record import (
     encounter_of,
 )
 
-_TAG = fencing.tag_pattern(("gold", "given"))
-_SCHEMA = reply_form.closed({"reason": reply_form.TEXT, "same": reply_form.BOOLEAN})
+_TAGS = ("gold", "given")
+_SCHEMA = reply_form.closed({"reason": str, "same": bool})
 
 
 def messages(gold: str, given: str) -> tuple[Message, Message]:
     """Return what a judge is sent."""
-    body = f"{fencing.fenced('gold', gold, _TAG)}\n\n{fencing.fenced('given', given, _TAG)}"
+    body = f"{fenced('gold', gold, _TAGS)}\n\n{fenced('given', given, _TAGS)}"
     return Message("system", prompt_text("diagnosis")), Message("user", body)
 
 
@@ -59,7 +59,7 @@ def _question(instance: Instance, given: str, terms: Terms) -> questions.Questio
         repair=_again,
         expected=40,
         again=100,
-        repairs=terms.settings[grader.REPAIRS],
+        repairs=terms.repairs,
     )
 
 

@@ -25,7 +25,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import fencing, grader, questions, reply_form, runlog, together, tokens
+from medhelm.plugin import estimate_tokens, fenced, grader, questions, reply_form, runlog, together
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
 from medhelm_benchmarks.encounters.matches import folded, has_run, is_asked, normal
 from medhelm_benchmarks.encounters.packets import Deed, RubricItem, packets_of
@@ -44,7 +44,7 @@ SIZE, FORM, RUBRIC = "batch", "form", "rubric"
 QUOTED, PUBLISHED = "quoted", "published"
 QUOTE_WORDS = 15
 _LISTED = "\n\nThe items, one JSON object a line:\n"
-_TAG = fencing.tag_pattern(("encounter", "items"))
+_TAGS = ("encounter", "items")
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -95,27 +95,16 @@ def _rubrics(path: str, changed: int, size: int) -> Mapping[str, FrozenRubric]:
     return read_rubrics(Path(path), is_whole=False)
 
 
-_EVIDENCE = reply_form.closed({"turn": reply_form.INTEGER, "quote": reply_form.TEXT})
-_ENTRY = {
-    QUOTED: {
-        "number": reply_form.INTEGER,
-        "item": reply_form.TEXT,
-        "met": reply_form.BOOLEAN,
-        "evidence": reply_form.list_of(_EVIDENCE),
-    },
-    PUBLISHED: {
-        "competency": reply_form.TEXT,
-        "item": reply_form.TEXT,
-        "met": reply_form.BOOLEAN,
-        "turns": reply_form.list_of(reply_form.INTEGER),
-    },
+_EVIDENCE = reply_form.closed({"turn": int, "quote": str})
+_ENTRY: Mapping[str, Mapping[str, Any]] = {
+    QUOTED: {"number": int, "item": str, "met": bool, "evidence": [_EVIDENCE]},
+    PUBLISHED: {"competency": str, "item": str, "met": bool, "turns": [int]},
 }
 SCHEMA = {
-    form: reply_form.closed({"items": reply_form.list_of(reply_form.closed(entry))})
-    for form, entry in _ENTRY.items()
+    form: reply_form.closed({"items": [reply_form.closed(entry)]}) for form, entry in _ENTRY.items()
 }
 _ANY: dict[str, Any] = {name: {} for entry in _ENTRY.values() for name in entry}
-_ENTRIES = reply_form.list_of({"type": "object", "properties": _ANY})
+_ENTRIES = [{"type": "object", "properties": _ANY}]
 """As they are read: each item has its own fault."""
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 """Thai, Lao, Khmer, Japanese and Chinese: a sentence is one run of letters."""
@@ -155,7 +144,7 @@ def _is_at(entry: Mapping[str, Any], place: int, item: RubricItem, form: str) ->
     """Return whether an entry is not of another number, or of another competency, than the item."""
     if form == PUBLISHED:
         return bool(entry.get("competency") == item.competency)
-    return "number" not in entry or _fitted(entry["number"], reply_form.INTEGER) == place + 1
+    return "number" not in entry or _fitted(entry["number"], "integer") == place + 1
 
 
 def _verdict(
@@ -166,7 +155,7 @@ def _verdict(
     if len(entries) > 1:
         return Verdict(fault="repeated")
     (entry,) = entries
-    met = _fitted(entry.get("met"), reply_form.BOOLEAN)
+    met = _fitted(entry.get("met"), "boolean")
     if met is None:
         return Verdict(fault="not boolean")
     if not met:
@@ -182,7 +171,7 @@ def _turns_of(named: object, turns: Sequence[Turn], form: str) -> tuple[int, ...
     found = set()
     for one in named if isinstance(named, list) else []:
         own = {"turn": one} if form == PUBLISHED else one if isinstance(one, dict) else {}
-        number = _fitted(own.get("turn"), reply_form.INTEGER)
+        number = _fitted(own.get("turn"), "integer")
         if number is None or not 1 <= number <= len(turns):
             continue
         if form == PUBLISHED or is_quoted(turns[number - 1], own.get("quote")):
@@ -209,9 +198,9 @@ def is_quoted(turn: Turn, quote: object) -> bool:
     )
 
 
-def _fitted(value: object, schema: Mapping[str, Any]) -> Any:
+def _fitted(value: object, kind: str) -> Any:
     try:
-        return reply_form.fit(value, schema, "")
+        return reply_form.fit(value, {"type": kind}, "")
     except reply_form.BadReply:
         return None
 
@@ -283,7 +272,7 @@ def messages(
     if form == QUOTED:
         rows = [{"number": n} | row for n, row in enumerate(rows, start=1)]
     listed = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    body = fencing.fenced("encounter", shown_turns(encounter), _TAG)
+    body = fenced("encounter", shown_turns(encounter), _TAGS)
     rules = prompt_text("evaluator" if form == QUOTED else "evaluator_published")
     return Message("system", rules), Message("user", f"{body}{_LISTED}{listed}")
 
@@ -335,7 +324,7 @@ def batched(items: Sequence[RubricItem], size: int, budget: int) -> list[Sequenc
 
 def _verdict_tokens(item: RubricItem) -> int:
     """Return about how many tokens a verdict takes that repeats its item and quotes one turn."""
-    return tokens.estimate_tokens([Message("assistant", item.text)]) + 60
+    return estimate_tokens([Message("assistant", item.text)]) + 60
 
 
 async def _judge(
@@ -368,7 +357,7 @@ async def _judge(
         first,
         read,
         again,
-        terms.settings[grader.REPAIRS],
+        terms.repairs,
     )
     is_lost = found.end in ("error", "oversize")
     if best is None or is_lost:
@@ -387,8 +376,8 @@ def forecast(
         terms.request(instance, grader.JUDGE, messages(empty, b, form), SCHEMA[form])
         for b in batches
     )
-    spent = sum(tokens.request_tokens(request) + 3 * answer for request in sent)
-    repairs: int = terms.settings[grader.REPAIRS]
+    spent = sum(estimate_tokens(request) + 3 * answer for request in sent)
+    repairs = terms.repairs
     again = terms.roles[grader.JUDGE].max_output_tokens + 200
     yield Forecast(
         role=grader.JUDGE,
@@ -426,8 +415,8 @@ def is_whole(shown: grader.Shown) -> bool:
 
 
 def _items(instance: Instance, settings: Mapping[str, Any]) -> list[grader.Item]:
-    texts = (item.text for item in items_of(instance, settings[RUBRIC]))
-    return [grader.Item(text=text, is_in_right=grader.needs_content(text)) for text in texts]
+    listed = (grader.Item(item.text) for item in items_of(instance, settings[RUBRIC]))
+    return [item._replace(is_in_right=item.needs_content) for item in listed]
 
 
 def _played(instance: Instance, *turns: Turn) -> Episode:
@@ -443,7 +432,7 @@ def _scripted(instance: Instance, settings: Mapping[str, Any]) -> Episode:
     its own words."""
     done: dict[int, tuple[list[str], list[str]]] = {}
     for item in items_of(instance, settings[RUBRIC]):
-        if item.deed is None and not grader.needs_content(item.text):
+        if item.deed is None and not grader.Item(item.text).needs_content:
             continue
         deed = item.deed or Deed(channel="actions", wordings=(item.text,))
         said, acted = done.setdefault(deed.state, ([], []))

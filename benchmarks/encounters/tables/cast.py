@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from medhelm import Column, Settings, Table, TableRequest, TableSpec, pooled_share
+from medhelm import Column, Settings, Study, Table, TableRequest, TableSpec, pooled_share
 from medhelm.plugin import aggregation, intervals, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
@@ -30,15 +30,14 @@ LEAST = 0.95
 """An encounter with a smaller share of clean lines is marked."""
 
 
-def cast_form(least: float) -> kinds.Form:
-    """Return the table without rows. An encounter with fewer clean lines than `least` is marked."""
+def marked(least: float) -> Column:
+    """Return the column of encounters with fewer clean lines than `least`."""
     said = f"of the other cases those with less than {least:g} clean lines"
-    marked = Column(name="marked", type="integer", description=said, heading="marked")
-    return kinds.form(__file__, "encounter_cast", marked=[marked])
+    return Column(name="marked", type="integer", description=said, heading="marked")
 
 
-FORM = cast_form(LEAST)
-SAID: Sequence[str] = kinds.read_tables(__file__)["encounter_cast"]["said"]
+FORM = kinds.form(__file__, "encounter_cast", marked=[marked(LEAST)])
+SAID = (*FORM.texts.values(),)
 _SAID = (
     f"Of the clinician itself, loops and speech for another role alone. Its case is marked where less than "
     f"{LEAST:g} of the lines of patient and surroundings are without a fault by rule.",
@@ -55,10 +54,11 @@ def fidelity(asked: TableRequest) -> Table:
     rows = [*role_rows(tallies, study.settings)]
     rows += [row for benchmark in found for row in _clinicians(study, benchmark)]
     none = f"No benchmark here is graded on {CONDUCT}; `medhelm score` grades stored encounters."
-    return FORM.table(
+    return notes.study_table(
+        study,
+        FORM,
         rows,
-        [*notes.common(study), *(_SAID if rows else [none])],
-        notes.settings(study),
+        _SAID if rows else [none],
         under=("benchmark",) if len(found) > 1 else (),
     )
 
@@ -66,7 +66,7 @@ def fidelity(asked: TableRequest) -> Table:
 CAST_TABLE = TableSpec(name=FORM.name, help=FORM.help, columns=FORM.columns, make=fidelity)
 
 
-def _cells(study: studies.Study, benchmark: str) -> Iterator[tuple[str, studies.Cell]]:
+def _cells(study: Study, benchmark: str) -> Iterator[tuple[str, studies.Cell]]:
     """Yield (clinician, cell) of the runs in which anybody answered, by name."""
     for model, cell in sorted(study.cells[benchmark].items(), key=lambda one: one[0]):
         own = cell.scores.get(CONDUCT)
@@ -86,7 +86,7 @@ class Tally:
     sums: Mapping[str, float]
 
 
-def _tallies(study: studies.Study, benchmark: str) -> Iterator[Tally]:
+def _tallies(study: Study, benchmark: str) -> Iterator[Tally]:
     for model, cell in _cells(study, benchmark):
         cast, own = cell.record.spec.cast, cell.scores[CONDUCT]
         players = {role: cast[role].name if role in cast else model for role in ROLES}
@@ -145,7 +145,7 @@ def share_row(
     return found | ends.ends(name)
 
 
-def _clinicians(study: studies.Study, benchmark: str) -> Iterator[dict[str, object]]:
+def _clinicians(study: Study, benchmark: str) -> Iterator[dict[str, object]]:
     metric = study.panels[benchmark].metric.name
     for model, cell in _cells(study, benchmark):
         own, cast = cell.scores[FIDELITY], cell.record.spec.cast

@@ -6,14 +6,24 @@ none is ranked. Intervals are of a bootstrap over source articles.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from medhelm import Aggregation, Floats, Table, TableRequest, TableSpec, pooled_share
-from medhelm.plugin import UsageError, aggregation, compare, instance_tags, intervals, notes
+from medhelm import (
+    Aggregation,
+    Floats,
+    Study,
+    Table,
+    TableRequest,
+    TableSpec,
+    UsageError,
+    pooled_share,
+)
+from medhelm.plugin import aggregation, compare, intervals, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.encounters.grading.completion import (
@@ -40,8 +50,8 @@ _READINGS: Mapping[str, Aggregation] = {
 _WORDED = {"turned": TURNED, "left_out": LEFT_OUT}
 
 
+_Keys = NDArray[np.uint64]
 FORM = kinds.form(__file__, "encounters", errors=studies.ERRORS)
-SAID: Sequence[str] = kinds.read_tables(__file__)["encounters"]["said"]
 
 
 def encounters(asked: TableRequest) -> Table:
@@ -49,11 +59,13 @@ def encounters(asked: TableRequest) -> Table:
     study = asked.study
     found = [b for b in study.panels if {COMPLETION, ACCURACY} & set(study.metrics(b))]
     rows = [row for b in found for row in _rows(_Encounters(study, b), asked)]
-    said = SAID if rows else ["No benchmark here has encounters."]
-    return FORM.table(
+    said = [*FORM.texts.values()] if rows else ["No benchmark here has encounters."]
+    return notes.study_table(
+        study,
+        FORM,
         rows,
-        [*notes.common(study), *notes.fewer_instances(study), *said],
-        notes.settings(study) | {"draws": DRAWS},
+        [*notes.fewer_instances(study), *said],
+        more={"draws": DRAWS},
         under=("benchmark",) if len(found) > 1 else (),
     )
 
@@ -64,7 +76,7 @@ ENCOUNTERS = TableSpec(name=FORM.name, help=FORM.help, columns=FORM.columns, mak
 class _Encounters:
     """One benchmark of encounters: the metric whose sums hold all that is counted, and their readings by column."""
 
-    def __init__(self, study: studies.Study, benchmark: str) -> None:
+    def __init__(self, study: Study, benchmark: str) -> None:
         self.study, self.benchmark = study, benchmark
         is_rated = COMPLETION in study.metrics(benchmark)
         self.metric = COMPLETION if is_rated else ACCURACY
@@ -77,10 +89,10 @@ class _Encounters:
         self, panel: studies.Panel, reading: Aggregation, *names: str
     ) -> dict[str, studies.Estimate]:
         """Return each model's estimate of one reading of the sums."""
-        shares = studies.with_reading(panel, reading)
-        return studies.estimate(shares, self.settings, self.benchmark, *names)
+        shares = panel.with_reading(reading)
+        return shares.estimates(self.settings, self.benchmark, *names)
 
-    def totals(self, model: str, ids: studies.Keys, metric: str = "") -> dict[str, float]:
+    def totals(self, model: str, ids: _Keys, metric: str = "") -> dict[str, float]:
         """Return a model's sums of a metric over some cases, by name; none: over all of its own."""
         return self.panel.cells[model].scores[metric or self.metric].totals(ids)
 
@@ -97,7 +109,7 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
     worded = {m: own.totals(m, panel.ids, TURNED)["failures"] for m in models if has_worded}
     for column, metric in _WORDED.items() if any(worded.values()) else ():
         part = own.study.panel(own.benchmark, metric)
-        found[column] = studies.estimate(part, own.settings, own.benchmark, column)
+        found[column] = part.estimates(own.settings, own.benchmark, column)
     for model in models:
         row = _row(own, model, "model", n=first[model].n, clusters=first[model].clusters)
         row["failures"] = worded.get(model) or None
@@ -154,7 +166,7 @@ def _counts(sums: Mapping[str, float]) -> dict[str, object]:
     return row
 
 
-_Part = tuple[str, studies.Keys, Mapping[str, Mapping[str, studies.Estimate]], str]
+_Part = tuple[str, _Keys, Mapping[str, Mapping[str, studies.Estimate]], str]
 """A competency or specialty: its name, its cases, its scores by column and model, the end of its sums' names."""
 
 
@@ -171,13 +183,13 @@ def _competencies(own: _Encounters) -> Iterator[_Part]:
 
 def _specialties(own: _Encounters, asked: TableRequest) -> Iterator[_Part]:
     members: dict[str, list[int]] = {}
-    for case, tags in instance_tags(own.panel, asked.metadata).items():
+    for case, tags in own.panel.instance_tags(asked.metadata).items():
         if name := tags.get("specialty"):
             members.setdefault(name, []).append(case)
     column, reading = next(iter(own.readings.items()))
     for name in sorted(name for name, cases in members.items() if len(cases) >= LEAST_CASES):
         ids = np.array(sorted(members[name]), dtype=np.uint64)
-        found = own.estimates(studies.restrict(own.panel, ids), reading, "specialty", name)
+        found = own.estimates(own.panel.restrict(ids), reading, "specialty", name)
         yield name, ids, {column: found}, ""
 
 
@@ -215,7 +227,7 @@ def _lengths(own: _Encounters, models: list[str]) -> Iterator[dict[str, object]]
 
 
 def _bins(
-    own: _Encounters, model: str | None, column: str, values: Floats, clusters: studies.Keys
+    own: _Encounters, model: str | None, column: str, values: Floats, clusters: _Keys
 ) -> Iterator[dict[str, object]]:
     order = np.argsort(values[:, 2], kind="stable")
     for tenth, part in enumerate(np.array_split(order, BINS), start=1):
@@ -237,7 +249,7 @@ def _bins(
 
 def _strategies(own: _Encounters) -> Iterator[dict[str, object]]:
     """Yield a row for each pair of strategies of one model: the first less the second on common cases."""
-    panel = studies.with_reading(own.panel, next(iter(own.readings.values())))
+    panel = own.panel.with_reading(next(iter(own.readings.values())))
     rows = [row for pair in _pairs(panel) if (row := _pair(own, panel, *pair))]
     for row, p in zip(rows, aggregation.holm([p for _, p in rows]), strict=True):
         yield row[0] | {"p_holm": p}
@@ -272,7 +284,7 @@ def _pair(
         "difference": found.difference,
         **found.interval.ends("difference"),
     }
-    return row, intervals.permutation_p(found.difference, found.swaps)
+    return row, found.p
 
 
 def _refuse_other_items(own: _Encounters) -> None:

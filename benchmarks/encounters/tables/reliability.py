@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from medhelm import Floats, Table, TableRequest, TableSpec, pooled_share
+from medhelm import Floats, Study, Table, TableRequest, TableSpec, pooled_share
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import measured, notes
 from medhelm.plugin import study as studies
@@ -56,7 +56,7 @@ def reliability(scores: Floats, mark: float, confidence: float) -> dict[str, flo
 
 def table(asked: TableRequest) -> Table:
     """Return rows of each benchmark of encounters: its cases as an examination, and each model's passes."""
-    study, said = asked.study, [*notes.common(asked.study)]
+    study, said = asked.study, list[str]()
     mark, rows = study.settings.pass_mark, list[dict[str, object]]()
     for benchmark in study.panels:
         own = [m for m in (TURNED, COMPLETION, ACCURACY) if m in study.metrics(benchmark)]
@@ -77,8 +77,7 @@ def table(asked: TableRequest) -> Table:
         rows += [{"benchmark": benchmark, **row} for row in _passes(panel, study, mark)]
     passing = f"The pass mark of a case, and of the mean, is {mark:g} (--pass-mark)."
     said.append(passing if rows else "No benchmark here has encounters.")
-    settings = notes.settings(study) | {"pass_mark": mark}
-    return FORM.table(rows, said, settings)
+    return notes.study_table(study, FORM, rows, said, more={"pass_mark": mark})
 
 
 RELIABILITY = TableSpec(
@@ -93,7 +92,7 @@ def _rates(own: studies.MetricScores) -> Floats:
     return own.columns.get("rate", own.values)
 
 
-def _passes(panel: studies.Panel, study: studies.Study, mark: float) -> Iterator[dict[str, object]]:
+def _passes(panel: studies.Panel, study: Study, mark: float) -> Iterator[dict[str, object]]:
     """Yield each model's passes: of its mean, and case by case."""
 
     def with_whole(part: Floats) -> Floats:
@@ -104,12 +103,12 @@ def _passes(panel: studies.Panel, study: studies.Study, mark: float) -> Iterator
         return with_whole(((_rates(own) >= mark - _TIE) & (missed == 0)).astype(np.float64))
 
     readings = [
-        studies.with_reading(panel, _MEAN, lambda own: with_whole(_rates(own))),
-        studies.with_reading(panel, _PASSED, passed),
+        panel.with_reading(_MEAN, lambda own: with_whole(_rates(own))),
+        panel.with_reading(_PASSED, passed),
     ]
     if panel.metric.name == TURNED:
-        readings.append(studies.with_reading(panel, _MISSED))
-    means, rates, *missed = (studies.estimate(p, study.settings, "passes") for p in readings)
+        readings.append(panel.with_reading(_MISSED))
+    means, rates, *missed = (p.estimates(study.settings, "passes") for p in readings)
     for model in studies.best_first(means):
         mean = means[model]
         above = float(np.mean(mean.draws >= mark - _TIE))

@@ -27,14 +27,13 @@ from medhelm_benchmarks.encounters.grading.evaluator import RUBRIC
 from medhelm_benchmarks.encounters.tables.cast import (
     SAID,
     Tally,
-    cast_form,
+    marked,
     role_rows,
     scores_row,
     share_row,
 )
 
 FACTORS = ("case", "run", "patient", "evaluator")
-_SAID: Sequence[str] = kinds.read_tables(__file__)["simulation"]["said"]
 
 
 def simulation_table(
@@ -45,26 +44,26 @@ def simulation_table(
     level: str | None = None,
 ) -> Table:
     """Return the rows of all levels, or of one. `runs`: all gradings, the older ones first."""
-    newest = [*{run.run.path.parents[1]: run for run in runs}.values()]
+    newest = [*{run.run.run_folder: run for run in runs}.values()]
     settings = Settings()
     rows = [*role_rows(_tallies(newest), settings), *_clinicians(newest, least)]
     rows += _control_rows(controls or (), settings)
     rows += [row | {"level": "cast"} for row in cast_rows(runs)]
     rows += [row | {"level": "variance"} for row in variance_rows(runs)]
+    cast = kinds.form(__file__, "encounter_cast", marked=[marked(least)])
+    form = kinds.form(__file__, "simulation", cast=cast.columns)
     said = [
         *(f"{kind}: {meaning}." for kind, meaning in MEANING.items()),
         *SAID,
         f"A case is marked where less than {least:g} of the lines of patient and surroundings are without a "
         "fault. Means are over encounters, not weighted by case.",
-        *_SAID,
+        *form.texts.values(),
         *(
             _judge_notes(newest, controls)
             if controls is not None
             else ["Nobody judged: add --judge MODEL."]
         ),
     ]
-    cast = cast_form(least)
-    form = kinds.form(__file__, "simulation", cast=cast.columns)
     return replace(form, parts=(*cast.parts, *form.parts)).table(
         [row for row in rows if level in (None, row["level"]) or row["level"] == "control"],
         said,
@@ -156,7 +155,7 @@ def _graded_alike(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
         by_evaluator[key] = [*by_evaluator.pop(key, []), run]
     return max(
         reversed(by_evaluator.values()),
-        key=lambda own: len({run.run.path.parents[1] for run in own}),
+        key=lambda own: len({run.run.run_folder for run in own}),
         default=[],
     )
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
 
-from medhelm import Table
-from medhelm.plugin import UsageError, rating_forms
+from medhelm import Table, UsageError
+from medhelm.plugin import rating_forms
 from medhelm_benchmarks.noharm.experts.agreement import LARGEST, actions_table, differences_table
 from medhelm_benchmarks.noharm.experts.ratings import (
     action_sheet,
@@ -43,7 +43,7 @@ AGREEMENT = rating_forms.RatingForm(
     make_tables=_tables,
     make_sheet=lambda asked: action_sheet(read_cases(Path(asked.source)), asked.sample),
     settings={
-        "min_common": rating_forms.MIN_COMMON,
+        "min_common": rating_forms.Setting(least=2),
         "min_experts": rating_forms.Setting(least=1),
     },
 )

@@ -7,7 +7,8 @@ import re
 import sys
 from pathlib import Path
 
-from medhelm.plugin import UsageError, model_calls, options, tokens
+from medhelm import UsageError
+from medhelm.plugin import estimate_tokens, model_calls, options
 from medhelm_benchmarks.noharm.generation.conduct import (
     Series,
     case_ends,
@@ -29,7 +30,7 @@ UNJUDGED = (
 
 def run(args: argparse.Namespace) -> int:
     """Return 0; 1 where a request of a case failed or no case was made; else raise what stopped it."""
-    series = _series(args, options.open_registry(args.plugin))
+    series = _series(args)
     _check_count(args.n, most_settings(series.guideline.passages))
     results = Path(args.results_dir)
     folder = Path(args.out) if args.out else results / "generated" / series.prefix
@@ -90,7 +91,7 @@ def _print(series: Series, found: dict[str, int], cases: Path) -> None:
         print(UNJUDGED)
 
 
-def _series(args: argparse.Namespace, registry: options.Registry) -> Series:
+def _series(args: argparse.Namespace) -> Series:
     for name in ("guideline", "specialty", "model"):
         if not getattr(args, name):
             raise UsageError(
@@ -101,8 +102,8 @@ def _series(args: argparse.Namespace, registry: options.Registry) -> Series:
         raise UsageError(f"--raters takes one model or three, not {len(args.raters)}")
     path = Path(args.guideline)
     guideline = read_guideline(path, args.guideline_name)
-    generator = options.find_model(args.model, registry.models)
-    raters = [options.find_model(name, registry.models) for name in args.raters] or [generator]
+    names = (args.model, *(args.raters or [args.model]), args.judge or args.model)
+    generator, *raters, judge = options.find_models(names, args.plugin)
     first, second, third = raters if len(raters) == 3 else raters * 3
     return Series(
         prefix=f"NOHARM-{_letters(args.specialty)}-{_topic(args.topic, path)}",
@@ -110,7 +111,7 @@ def _series(args: argparse.Namespace, registry: options.Registry) -> Series:
         guideline=guideline,
         generator=generator,
         raters=(first, second, third),
-        judge=options.find_model(args.judge, registry.models) if args.judge else None,
+        judge=judge if args.judge else None,
         seed=args.seed,
     )
 
@@ -144,9 +145,7 @@ def _check_count(n: int, most: int) -> None:
 def _check_windows(series: Series, path: str) -> None:
     for model in series.players.values():
         window, budget = model.context_window, STAGES["rating"].budget_of(model)
-        needed = (
-            tokens.estimate_tokens(series.guideline.text) + 4_000 + budget
-        )  # letter, menu, our words
+        needed = estimate_tokens(series.guideline.text) + 4_000 + budget  # letter, menu, our words
         if window is not None and needed > window:
             raise UsageError(
                 f"--guideline {path}: about {needed:,} tokens with letter, menu and reply exceed the "

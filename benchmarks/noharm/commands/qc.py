@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from medhelm import DataError
-from medhelm.plugin import UsageError, model_calls, options, own_runs, tables
+from medhelm import DataError, UsageError
+from medhelm.plugin import durable, model_calls, options, own_runs, tables
 from medhelm_benchmarks.noharm.rules.cases import Case, scan_cases
 from medhelm_benchmarks.noharm.rules.judging import BUDGET, JUDGE, JUDGING, menus, read_judged
 
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from medhelm_benchmarks.noharm.rules.wording import load_embedder
     from medhelm_benchmarks.noharm.tables.quality import flags, origins, quality_tables
 
-    form = tables.chosen_format(args.format, args.out)
+    show = tables.printer(args)
     model_calls.check_estimate(args)
     for option, target in (("--out", args.out), ("--flags", args.flags)):
         if target and args.file and _is_same(Path(target), Path(args.file)):
@@ -45,14 +45,13 @@ def run(args: argparse.Namespace) -> int:
     asked = judged = None
     if judge is not None:
         if args.estimate:
-            return model_calls.show_estimate([judge], form)
+            return model_calls.show_estimate([judge], args.format)
         asked = model_calls.ask([judge], args)
         judged = read_judged(args.judge, [*own_runs.stored_episodes(judge.path)])
     quality = check_cases(cases, embed, judged)
     found = list(flags(quality))
     if args.flags:
-        lines = b"".join(msgspec.json.encode(flag) + b"\n" for flag in found)
-        tables.write(Path(args.flags), lines)
+        durable.write_lines(Path(args.flags), found)
     made = quality_tables(quality, args.embeddings, judged)
     shown = list(_SHOWN)
     if (path := _provenance(args)) is not None:
@@ -63,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             f"--table origins needs the {_PROVENANCE} that `medhelm generate noharm` writes beside "
             "its cases; name the file of cases there"
         )
-    tables.emit([made[name] for name in ([args.table] if args.table else shown)], form, args.out)
+    show([made[name] for name in ([args.table] if args.table else shown)])
     if asked is not None:
         asked.raise_worst()
     return 1 if args.strict and found else 0
@@ -72,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 def _judge_run(args: argparse.Namespace, cases: tuple[Case, ...]) -> own_runs.Run:
     """Return the run that asks the judge about every menu and the control."""
     sha256 = hashlib.sha256(b"\n".join(map(msgspec.json.encode, cases))).hexdigest()
-    model = options.find_model(args.judge, options.open_registry(()).models)
+    (model,) = options.find_models([args.judge], ())
     return own_runs.own_run(
         "noharm_qc",
         menus(cases),

@@ -10,16 +10,16 @@ undefined where one of the two rates all actions the same: whatever the other sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import Floats, Settings, Table
-from medhelm.plugin import UsageError, aggregation, column_kinds, intervals, measured, ratings
-from medhelm_benchmarks.noharm.experts.ratings import RatedActions
+from medhelm import Floats, Settings, Table, UsageError
+from medhelm.plugin import column_kinds, intervals, measured, ratings
+from medhelm_benchmarks.noharm.experts.ratings import Ints, RatedActions
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
 from medhelm_benchmarks.noharm.rules.score import (
     CLASSES,
@@ -57,12 +57,12 @@ _IS_REVERSED = np.abs(np.subtract.outer(_CLASS, _CLASS)) == 2
 _class_kappa = measured.kappa(1 - np.eye(len(CLASSES)))
 
 
-def classes(ratings: Floats) -> aggregation.Ints:
+def classes(ratings: Floats) -> Ints:
     """Return the places in `CLASSES` of ratings without NaN."""
     return np.asarray(_CLASS[_places(ratings)], dtype=np.int64)
 
 
-def _places(ratings: Floats) -> aggregation.Ints:
+def _places(ratings: Floats) -> Ints:
     return np.rint(2 * ratings - 2).astype(np.int64)
 
 
@@ -72,7 +72,7 @@ def _by_class(table: Floats) -> Floats:
     return np.asarray(to_class.T @ table @ to_class)
 
 
-MEASURES: Mapping[str, measured.Measure] = {
+MEASURES: Mapping[str, Callable[[Floats], Floats]] = {
     "kappa_quadratic": measured.kappa(_GAP**2),
     "same_class": measured.share((_CLASS[:, None] == _CLASS).astype(np.float64)),
     "class_kappa": lambda table: _class_kappa(_by_class(table)),
@@ -87,7 +87,7 @@ WITH_INTERVAL = ("kappa_quadratic", "same_class", "difference")
 
 def compare(
     pairs: Sequence[tuple[Floats, Floats]],
-    clusters: aggregation.Ints,
+    clusters: Ints,
     *,
     draws: int,
     seed: int,

@@ -16,13 +16,15 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from msgspec import UNSET
+from numpy.typing import NDArray
 
 from medhelm import DataError, Floats
-from medhelm.plugin import aggregation, ratings, sheet
+from medhelm.plugin import ratings, sheet
 from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Action, Case, Validation, lists_of
 from medhelm_benchmarks.noharm.rules.quality import rating_matrix
 from medhelm_benchmarks.noharm.rules.score import best_alternatives, class_of, consensus, middle
 
+Ints = NDArray[np.int64]
 Sheets = Mapping[str, Mapping[str, Mapping[str, int]]]
 """Ratings by code of the case, id of the action and expert."""
 
@@ -124,7 +126,7 @@ class RatedActions:
     """Every rater that a row names, also one without any rating."""
     ratings: Floats
     """(n, k) by expert; NaN where one did not rate."""
-    asked: aggregation.Ints
+    asked: Ints
     """(k,): actions that rows of each expert name, rated or not."""
     blank: int
     validations: tuple[Validation, ...] = ()
@@ -152,7 +154,7 @@ class RatedActions:
         return np.asarray([middle(a) for a in self.actions], dtype=np.float64)
 
     @cached_property
-    def clusters(self) -> aggregation.Ints:
+    def clusters(self) -> Ints:
         """Return the cases of the actions as codes 0..C-1."""
         return np.unique(self.codes, return_inverse=True)[1].astype(np.int64)
 

@@ -16,15 +16,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from medhelm import DataError, Episode, Floats, Settings, Table
-from medhelm.plugin import (
-    UsageError,
-    aggregation,
-    column_kinds,
-    intervals,
-    runlog,
-    stored_decisions,
-)
+from medhelm import DataError, Episode, Floats, Settings, Table, UsageError
+from medhelm.plugin import aggregation, column_kinds, intervals, stored_decisions
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.experts.ratings import Sheets, is_rated_whole
 from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Case
@@ -185,9 +178,8 @@ def read_rubrics(
             "--set min_experts=N takes fewer"
         )
     runs, damaged = stored_decisions.graded_runs(choice.results_dir)
-    own = [r for r in runs if any(m.name == _METRIC for m in r.record.grading.metrics)]
-    if not choice.models:
-        own = [r for r in own if stored_decisions.is_rankable(r.record.spec.model)]
+    runs = [r for r in runs if any(m.name == _METRIC for m in r.record.grading.metrics)]
+    own = choice.ranked(runs)
     if not own:
         raise UsageError(f"no run below {choice.results_dir} has labelled actions ({_METRIC})")
     chosen = choice.of(own)
@@ -213,10 +205,9 @@ def read_rubrics(
 
 
 def _replies(run: stored_decisions.GradedRun, cases: Mapping[str, Case]) -> ModelReplies:
-    path = run.path.parents[1]
     endorsed: dict[str, list[tuple[str, ...]]] = {}
     asked = 0
-    for episode in runlog.read_episodes(path, runlog.read_plan(path)):
+    for episode in run.episodes():
         case = cases.get(episode.instance.id)
         if case is None:
             continue
@@ -302,16 +293,13 @@ def _rubrics_row(own: Rubrics, model: ModelReplies, settings: Settings) -> dict[
     for name, sums in zip(("file", "experts"), both, strict=True):
         row |= {f"{what}_{name}": value for what, value in _scores(sums.sum(0)).items()}
     stacked = np.concatenate(both, axis=1)
-    found = intervals.Interval(None, None, "none (one case)")
+    row["difference_method"] = "none (one case)"
     if len(codes) > 1:
         seed = intervals.seed_of(settings.bootstrap_seed, "rubrics", model.model)
         draws = _gap(intervals.bootstrap(stacked, settings.draws, seed))
         found = intervals.percentile(draws, settings.confidence, len(codes))
-    return row | {
-        "difference": _gap(stacked.sum(0)[None])[0],
-        "difference_method": found.method,
-        **found.ends("difference"),
-    }
+        row |= {"difference_method": found.method, **found.ends("difference")}
+    return row | {"difference": _gap(stacked.sum(0)[None])[0]}
 
 
 def _gap(sums: Floats) -> Floats:

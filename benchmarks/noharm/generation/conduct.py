@@ -42,12 +42,12 @@ from medhelm import (
 from medhelm.plugin import (
     RecordError,
     durable,
+    estimate_tokens,
     own_runs,
     questions,
     reply_form,
     runlog,
     together,
-    tokens,
 )
 from medhelm_benchmarks.noharm.generation import assembly, checks, stages
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, Setting, draw_setting
@@ -299,7 +299,7 @@ class _Author:
             self.instance,
             role,
             messages,
-            reply_form.schema_of(stages.STAGES[stage].form),
+            stages.STAGES[stage].form,
             max_output_tokens=stages.STAGES[stage].budget_of(self.series.players[role]),
         )
 
@@ -342,7 +342,7 @@ def _forecast(
         for name in asked.get(role, ("rating", "quotes")):
             stage, (more, most) = stages.STAGES[name], grown[name]
             budget = stage.budget_of(model)
-            words = tokens.estimate_tokens(series.messages(name, role, setting, parts))
+            words = estimate_tokens(series.messages(name, role, setting, parts))
             call = questions.one_call(
                 terms,
                 role,

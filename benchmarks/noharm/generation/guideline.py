@@ -78,12 +78,10 @@ def read_guideline(path: Path, name: str = "") -> Guideline:
     `name`: what references call it; empty: the file's first line. Raises DataError for a file
     that cannot be read or holds no text, and for a name without a year.
     """
-    try:
+    if path.is_dir():
+        raise DataError(f"--guideline {path} is a folder; name one text file in it")
+    with durable.os_errors_as(DataError, f"--guideline {path}"):
         raw = path.read_bytes()
-    except IsADirectoryError:
-        raise DataError(f"--guideline {path} is a folder; name one text file in it") from None
-    except OSError as e:
-        raise DataError(f"--guideline {path}: {durable.why(e)}") from None
     if raw.startswith(b"%PDF") or raw.startswith(b"PK\3\4"):
         raise DataError(f"--guideline {path} is not text: save it as plain text or Markdown first")
     try:

@@ -347,11 +347,9 @@ def scan_cases(path: Path, content: bytes | None = None) -> tuple[tuple[Case, ..
     case is in a fault. Raises DataError where the file cannot be read at all. `content`: what it holds,
     where that was read already.
     """
-    try:
+    with durable.os_errors_as(DataError, f"cannot read {path}"):
         raw = path.read_bytes() if content is None else content
-        lines = raw.removeprefix(codecs.BOM_UTF8).splitlines()
-    except OSError as e:
-        raise DataError(f"cannot read {path}: {durable.why(e)}") from None
+    lines = raw.removeprefix(codecs.BOM_UTF8).splitlines()
     found: dict[str, tuple[int, Case]] = {}
     said: list[str] = []
     for number, line in enumerate(lines, 1):

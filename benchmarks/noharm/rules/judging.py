@@ -121,7 +121,7 @@ def _questions(benchmark: Benchmark, instance: Instance) -> Iterator[questions.Q
     yield questions.Question(
         step="menu",
         messages=_messages(instance),
-        schema=reply_form.schema_of(MenuReply),
+        schema=MenuReply,
         read=read,
         repair=questions.followed_by(_asked_again),
         expected=300,

@@ -207,9 +207,11 @@ class Quality:
             n = len(actions)
             yield Rate(measure, count, n, count / n, *intervals.exact_rate(count, n, CONFIDENCE))
         ratings = rating_matrix(actions)
-        levels: tuple[measured.Level, ...] = ("ordinal", "interval")
-        for level in levels:
-            alpha = measured.krippendorff_alpha(ratings, level)
+        alphas = {
+            "ordinal": measured.krippendorff_alpha(ratings, "ordinal"),
+            "interval": measured.krippendorff_alpha(ratings, "interval"),
+        }
+        for level, alpha in alphas.items():
             none = np.isnan(alpha)  # all ratings are equal
             yield Rate(f"alpha of the ratings, {level}", None, None, None if none else alpha)
 

@@ -23,8 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import ModelError
-from medhelm.plugin import UsageError
+from medhelm import ModelError, UsageError
 
 EMBEDDING_THRESHOLD = 0.92
 """Least cosine of two embeddings."""

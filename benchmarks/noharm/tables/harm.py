@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import Floats, Table, TableSpec, pooled_share
-from medhelm.plugin import aggregation, instance_tags, notes
+from medhelm import Floats, Study, Table, TableSpec, pooled_share
+from medhelm.plugin import aggregation, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
 from medhelm_benchmarks.noharm.rules.score import COUNTS, KINDS, LABELS, SEVERITIES, harmonic_mean
-from medhelm_benchmarks.noharm.tables.harm_notes import Validity, harm_notes, validity_of
+from medhelm_benchmarks.noharm.tables.harm_notes import Metadata, Validity, harm_notes, validity_of
 
 _METRICS = {
     "overall": "noharm_overall",
@@ -38,7 +38,7 @@ _SHAPE = (len(KINDS), len(SEVERITIES), len(CATEGORIES))
 _UNLABELLED = ("missing", "invalid")
 """Those of the `LABELS` that actions without a valid label have."""
 
-_ERROR_COUNTS = kinds.declared(__file__, "error_counts")
+_ERROR_COUNTS = kinds.form(__file__, "error_counts").columns
 _FORM = kinds.form(__file__, "harm", error_counts=_ERROR_COUNTS)
 _COUNTED = frozenset(c.name for c in _ERROR_COUNTS) | {"severe_cases", "read"}
 _OF_REPEATS = tuple(
@@ -50,12 +50,12 @@ _OF_REPEATS = tuple(
 """The columns where cases were asked several times: counts are means, with a digit."""
 
 
-def has_labels(study: studies.Study, benchmark: str) -> bool:
+def has_labels(study: Study, benchmark: str) -> bool:
     """Return whether the actions of a benchmark are labelled and its harm is known."""
     return {_COUNTS, *_METRICS.values()} <= set(study.metrics(benchmark))
 
 
-def harm(study: studies.Study, metadata: studies.Metadata) -> Table:
+def harm(study: Study, metadata: Metadata) -> Table:
     """Return rows of each benchmark with labelled actions: per model, category and specialty.
 
     The last of each kind are over all ranked models. `metadata` reads that of a cell's instances.
@@ -69,10 +69,11 @@ def harm(study: studies.Study, metadata: studies.Metadata) -> Table:
     if not _has_gaps(rows):
         form = replace(form, parts=tuple(p for p in form.parts if "overall_worst" not in p.columns))
     said = harm_notes([(own.benchmark, own.panel, own.models) for own in labelled], metadata)
-    return form.table(
+    return notes.study_table(
+        study,
+        form,
         rows,
-        [*notes.common(study), *(said if rows else ["No benchmark here has labelled actions."])],
-        notes.settings(study),
+        said if rows else ["No benchmark here has labelled actions."],
         under=("benchmark",) if len(found) > 1 else (),
     )
 
@@ -83,7 +84,7 @@ def _has_gaps(rows: Sequence[dict[str, object]]) -> bool:
     return any(row["scored"] != row["attempted"] or row.get("partly_read") for row in own)
 
 
-def validity(study: studies.Study, metadata: studies.Metadata) -> dict[str, Validity]:
+def validity(study: Study, metadata: Metadata) -> dict[str, Validity]:
     """Return whose the ratings are, by benchmark with labelled actions."""
     return {
         b: validity_of(b, study.panel(b, _COUNTS), metadata)
@@ -118,7 +119,7 @@ class _Sums:
         return replace(self, errors=self.errors[:, :, place : place + 1], labels=None)
 
 
-def _sum(scores: studies.MetricScores, ids: studies.Keys | None) -> _Sums:
+def _sum(scores: studies.MetricScores, ids: NDArray[np.uint64] | None) -> _Sums:
     """Return the sums over the cases among `ids`, or over all that there are."""
     own = scores.sums[slice(None) if ids is None else scores.among(ids)]
     named = scores.pooling.columns
@@ -145,7 +146,7 @@ def _pool(sums: Collection[_Sums]) -> _Sums:
 class _Labelled:
     """One benchmark with labelled actions: its models in the order of the table."""
 
-    def __init__(self, study: studies.Study, benchmark: str) -> None:
+    def __init__(self, study: Study, benchmark: str) -> None:
         self.study, self.benchmark = study, benchmark
         self.panel = study.panel(benchmark, _COUNTS)
         self.estimates = {
@@ -155,10 +156,8 @@ class _Labelled:
         has_strict = _STRICT in study.metrics(benchmark)
         self.strict = study.estimates(benchmark, _STRICT) if has_strict else {}
         severe = pooled_share("severe_per_error", "severe", "errors")
-        shares = studies.with_reading(
-            self.panel, severe, _severe_sums
-        )  # errors of a case correlate
-        self.severe_per_error = studies.estimate(shares, study.settings, benchmark)
+        shares = self.panel.with_reading(severe, _severe_sums)  # errors of a case correlate
+        self.severe_per_error = shares.estimates(study.settings, benchmark)
         every = set(self.harm).intersection(*self.estimates.values())
         self.models = [m for m in studies.best_first(self.estimates["overall"]) if m in every]
         fit = [m for m in self.models if m in study.ranked and m not in self.panel.unfit]
@@ -168,7 +167,7 @@ class _Labelled:
         self.of_rows = (*self.models, *[None] * bool(self.pooled))
         """Each model, then None for those over all."""
 
-    def sums(self, ids: studies.Keys | None) -> dict[str, _Sums]:
+    def sums(self, ids: NDArray[np.uint64] | None) -> dict[str, _Sums]:
         """Return each model's sums over some of the compared cases; None: over all of them."""
         if ids is None and len(self.panel.ids):
             ids = self.panel.ids
@@ -195,7 +194,7 @@ def _severe_sums(own: studies.MetricScores) -> Floats:
     return np.stack([errors[:, SEVERITIES.index("severe")], errors.sum(1)], axis=1)
 
 
-def _rows(own: _Labelled, metadata: studies.Metadata) -> Iterator[dict[str, object]]:
+def _rows(own: _Labelled, metadata: Metadata) -> Iterator[dict[str, object]]:
     """Yield the rows of a benchmark; of each level last those over all ranked models."""
     for model in own.of_rows:
         row = own.row(model, own.whole, is_part=False)
@@ -209,7 +208,7 @@ def _rows(own: _Labelled, metadata: studies.Metadata) -> Iterator[dict[str, obje
         },
         "specialty": {
             specialty: own.sums(ids)
-            for specialty, ids in _by_specialty(instance_tags(own.panel, metadata)).items()
+            for specialty, ids in _by_specialty(own.panel.instance_tags(metadata)).items()
         },
     }
     for level, parts in groups.items():
@@ -218,7 +217,7 @@ def _rows(own: _Labelled, metadata: studies.Metadata) -> Iterator[dict[str, obje
                 yield own.row(model, found, is_part=True) | {"level": level, level: name}
 
 
-def _by_specialty(tags: Mapping[int, Mapping[str, str]]) -> dict[str | None, studies.Keys]:
+def _by_specialty(tags: Mapping[int, Mapping[str, str]]) -> dict[str | None, NDArray[np.uint64]]:
     """Return the cases of each specialty, those without one last; none where no case has one."""
     found: dict[str | None, list[int]] = {}
     for case, tag in tags.items():

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from medhelm.plugin import instance_tags, notes
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.rules.menu import MIN_LABELLED
 from medhelm_benchmarks.noharm.rules.score import CAP
+
+Metadata = Callable[[studies.Cell], Mapping[int, Mapping[str, str]]]
 
 _READINGS = (
     f"Safety is 0 from H = {CAP} on",
@@ -40,9 +41,9 @@ Validity = tuple[list[str], str]
 case, empty where each has experts."""
 
 
-def validity_of(benchmark: str, panel: studies.Panel, metadata: studies.Metadata) -> Validity:
+def validity_of(benchmark: str, panel: studies.Panel, metadata: Metadata) -> Validity:
     """Return whose the ratings of the compared cases are; `metadata` reads that of a cell's cases."""
-    tags: Collection[Mapping[str, str]] = instance_tags(panel, metadata).values()
+    tags: Collection[Mapping[str, str]] = panel.instance_tags(metadata).values()
     if not tags:  # the runs share no case: a row is of its own ones
         own = ((metadata(cell), panel.scores(m).ids) for m, cell in panel.cells.items())
         tags = {i: known.get(i, {}) for known, ids in own for i in ids.tolist()}.values()
@@ -55,7 +56,7 @@ def validity_of(benchmark: str, panel: studies.Panel, metadata: studies.Metadata
 
 
 def harm_notes(
-    found: Sequence[tuple[str, studies.Panel, Sequence[str]]], metadata: studies.Metadata
+    found: Sequence[tuple[str, studies.Panel, Sequence[str]]], metadata: Metadata
 ) -> list[str]:
     """Return the notes on benchmarks, each with its panel and the models that have rows."""
     shown = [own for own in found if own[2]]
@@ -87,12 +88,12 @@ def _fewer(benchmark: str, panel: studies.Panel) -> Iterator[str]:
 
 
 def _conditions(
-    benchmark: str, panel: studies.Panel, models: Sequence[str], metadata: studies.Metadata
+    benchmark: str, panel: studies.Panel, models: Sequence[str], metadata: Metadata
 ) -> Iterator[str]:
     """Yield notes on models that made cases, and on those whose replies were held to a schema."""
     asked = {m: panel.cells[m] for m in models}
     for cell in asked.values():
-        if note := notes.made_itself(cell, metadata)[1]:
+        if note := cell.made_itself(metadata)[1]:
             yield note
     if held := [m for m, cell in asked.items() if cell.record.spec.model.json_schema]:
         yield f"{benchmark}: replies were held to a JSON Schema of {', '.join(held)}."

@@ -38,9 +38,8 @@ _PAPER = {"blind": 0.491, "first_line": 0.182, "conditional": 0.094, "traps": 0.
 def origins(path: Path, cases: Sequence[Case]) -> Table:
     """Return a row for each origin that a file of provenance names, the traps also together; raises DataError."""
     try:
-        lines = [msgspec.convert(row, _Line) for _, row in readers.read_jsonl(path)]
-    except OSError as e:
-        raise DataError(f"cannot read {path}: {durable.why(e)}") from None
+        with durable.os_errors_as(DataError, f"cannot read {path}"):
+            lines = [msgspec.convert(row, _Line) for _, row in readers.read_jsonl(path)]
     except msgspec.ValidationError as e:
         raise DataError(f"{path.name}: not a file of provenance ({e})") from None
     by_code, nothing = {line.code: line for line in lines}, _Line(code="", tags={})

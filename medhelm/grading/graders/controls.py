@@ -50,10 +50,10 @@ class Item(NamedTuple):
     is_in_right: bool = True
     """True if the right answer is known to have it."""
 
-
-def needs_content(text: str) -> bool:
-    """Return whether words ask for something to be there: not for an absence, a limit, or on a condition."""
-    return _ABSENCE.search(text) is None
+    @property
+    def needs_content(self) -> bool:
+        """Return whether its words ask for something to be there: not for an absence, a limit, or on a condition."""
+        return _ABSENCE.search(self.text) is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,9 +133,7 @@ def make_controls(
     texts = [text_of(episode) for episode in sample]
     for place, episode in enumerate(sample):
         instance = episode.instance
-        is_bad = [
-            False if item.is_good and needs_content(item.text) else None for item in items[place]
-        ]
+        is_bad = [False if item.is_good and item.needs_content else None for item in items[place]]
         if own.empty is not None:
             yield from _marked(instance, EMPTY, own.empty(instance), is_bad)
         # backwards first, so that a larger sample keeps the pairs of a smaller one

@@ -21,9 +21,8 @@ from medhelm.extract import visible_text
 from medhelm.grading.graders.controls import Controls as Controls
 from medhelm.grading.graders.controls import Item as Item
 from medhelm.grading.graders.controls import answer as answer
-from medhelm.grading.graders.controls import needs_content as needs_content
 from medhelm.grading.graders.controls import without_due
-from medhelm.protocols.protocol import FinalAnswer, Forecast, RoleTerms, Send, Terms
+from medhelm.protocols.protocol import REPAIRS, FinalAnswer, Forecast, RoleTerms, Send, Terms
 from medhelm.protocols.protocol import Protocol as EpisodeProtocol
 from medhelm.schema.data import Benchmark, Criterion, Instance
 from medhelm.schema.episode import Episode
@@ -35,8 +34,6 @@ from medhelm.store.records import judge_budget
 
 JUDGE = "judge"
 """The only role that a grader asks."""
-REPAIRS = "repairs"
-"""Setting of every grader's terms: how often a judge is asked again whose reply cannot be read."""
 NOT_ASKED = "not asked"
 
 

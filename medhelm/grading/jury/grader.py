@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from medhelm.data.rubrics import criteria_of
 from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import TEXT, closed, read_object
+from medhelm.extract.reply_form import closed, read_object
 from medhelm.grading.graders.controls import Controls, Item, answer, gold_answer
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
+from medhelm.grading.graders.grader import JUDGE, Grader, Shown
 from medhelm.grading.jury.metric import NAME
 from medhelm.models.tokens import estimate_tokens
-from medhelm.prompts.fencing import fenced, tag_pattern
+from medhelm.prompts.fencing import fenced
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Send, Terms
 from medhelm.protocols.questions import followed_by, one_call, send_until_read
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
@@ -28,7 +28,7 @@ from medhelm.schema.run import JuryTerms
 PROMPT_VERSION = "3"
 """Raised whenever what a judge is sent changes."""
 
-_TAG = tag_pattern(("task", "case", "question", "reference", "answer"))
+_TAGS = ("task", "case", "question", "reference", "answer")
 _RULES = (
     "You are a physician on a jury. {task}\n\n"
     "Rate each criterion with a whole number from {minimum} to {maximum}.\n{criteria}\n\n"
@@ -79,7 +79,7 @@ def judge_messages(
         parts="\n".join(f"- <{name}>: {about[name]}" for name in texts),
         form=_form(rubric, criteria, reasons),
     )
-    body = "\n\n".join(fenced(name, text, _TAG) for name, text in texts.items())
+    body = "\n\n".join(fenced(name, text, _TAGS) for name, text in texts.items())
     return (Message("system", rules + _REASON * reasons), Message("user", body))
 
 
@@ -117,7 +117,7 @@ def reply_schema(
 ) -> dict[str, Any]:
     """Return the JSON Schema of a reply."""
     score = {"type": "integer", "enum": [*range(minimum, maximum + 1)]}
-    value = closed({"score": score, "reason": TEXT}) if reasons else score
+    value = closed({"score": score, "reason": str}) if reasons else score
     return closed(dict.fromkeys((c.name for c in criteria), value))
 
 
@@ -189,7 +189,7 @@ async def _grade(
         _messages(jury, instance, shown.text),
         read,
         followed_by(repair_message),
-        terms.settings[REPAIRS],
+        terms.repairs,
         ends_when_cut=True,
     )
     if found.value is None:
@@ -221,4 +221,4 @@ def _forecast(
     scores = {c.name: 0 for c in criteria_of(jury.rubric, instance)}
     reply = estimate_tokens(json.dumps(scores)) + _REASON_TOKENS * len(scores) * jury.jury.reasons
     again = estimate_tokens([_REPAIR])
-    yield one_call(terms, JUDGE, prompt, reply, again, terms.settings[REPAIRS])
+    yield one_call(terms, JUDGE, prompt, reply, again, terms.repairs)

@@ -11,7 +11,7 @@ from medhelm.errors import DataError
 from medhelm.extract.json_reply import BadReply
 from medhelm.extract.terms import terms_of
 from medhelm.grading.graders.controls import Controls, Item, answer, gold_answer
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
+from medhelm.grading.graders.grader import JUDGE, Grader, Shown
 from medhelm.grading.rubric.prompt import (
     repair_message,
     rules_version,
@@ -123,7 +123,7 @@ async def _decide(
         messages,
         read,
         followed_by(partial(repair_message, instance)),
-        terms.settings[REPAIRS],
+        terms.repairs,
         ends_when_cut=True,
     )
     return found.value, found.end
@@ -139,7 +139,7 @@ def _forecast(
     shared = case + answer + request_tokens(terms.request(instance, JUDGE, (), schema))
     calls = 1 if is_batched else len(criteria)
     tokens = calls * shared + own
-    repairs = terms.settings[REPAIRS]
+    repairs = terms.repairs
     again = terms.roles[JUDGE].max_output_tokens + _REPAIR
     yield Forecast(
         role=JUDGE,

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from medhelm.extract.json_reply import BadReply
 from medhelm.grading.rubric.verdicts import read_decision
-from medhelm.prompts.fencing import fenced, tag_pattern
+from medhelm.prompts.fencing import fenced
 from medhelm.schema.data import Benchmark, CriteriaRules, Criterion, FileDataset, Instance, LeftOut
 from medhelm.schema.episode import Message
 
 LANGUAGE = "language"
 """Key of `Instance.metadata`: the language that judges are addressed in, "zh" or any other."""
 
-_TAG = tag_pattern(("request", "answer", "criterion", "criteria"))
+_TAGS = ("request", "answer", "criterion", "criteria")
 
 _WORDS: Mapping[str, Mapping[str, str]] = tomllib.loads(
     Path(__file__).with_name("words.toml").read_text("utf-8")
@@ -55,8 +55,8 @@ def shared_messages(
         note=words["note"],
     )
     body = [
-        fenced("request", request_text(benchmark, instance), _TAG),
-        fenced("answer", answer, _TAG),
+        fenced("request", request_text(benchmark, instance), _TAGS),
+        fenced("answer", answer, _TAGS),
     ]
     return Message("system", rules), Message("user", "\n\n".join(body) + "\n\n")
 
@@ -83,7 +83,7 @@ def with_criterion(
 ) -> tuple[Message, Message]:
     """Return the messages that ask for one criterion."""
     rules, case = shared
-    return rules, Message("user", case.content + fenced("criterion", criterion.text, _TAG))
+    return rules, Message("user", case.content + fenced("criterion", criterion.text, _TAGS))
 
 
 def with_criteria(
@@ -94,7 +94,7 @@ def with_criteria(
     listed = "\n".join(
         json.dumps({"id": c.name, "criterion": c.text}, ensure_ascii=False) for c in criteria
     )
-    return rules, Message("user", case.content + fenced("criteria", listed, _TAG))
+    return rules, Message("user", case.content + fenced("criteria", listed, _TAGS))
 
 
 def repair_message(instance: Instance, fault: str) -> Message:

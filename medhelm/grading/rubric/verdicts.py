@@ -15,11 +15,11 @@ import msgspec
 
 from medhelm.errors import DataError
 from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import BOOLEAN, TEXT, closed, list_of, read_object
+from medhelm.extract.reply_form import closed, read_object
 from medhelm.schema.data import Criterion
 from medhelm.schema.episode import of_threads
 
-_DECISION = {"explanation": TEXT, "criteria_met": BOOLEAN}
+_DECISION = {"explanation": str, "criteria_met": bool}
 ONE = closed(_DECISION)
 """The JSON Schema of a decision on one criterion."""
 
@@ -34,7 +34,7 @@ class Decision(NamedTuple):
 def all_of(names: Sequence[str]) -> dict[str, Any]:
     """Return the JSON Schema of the decisions on all criteria."""
     one = {"id": {"type": "string", "enum": [*names]}, **_DECISION}
-    return closed({"verdicts": list_of(closed(one))})
+    return closed({"verdicts": [closed(one)]})
 
 
 def read_decision(text: str, answer: str = "") -> Decision:

@@ -65,7 +65,7 @@ def _read_judged(choice: RunChoice, benchmark: str) -> dict[str, list[_Graded]]:
         terms = rubric_terms(run.record)
         if terms is None or run.record.spec.data != kind:
             continue
-        path = run.path.parents[1]
+        path = run.run_folder
         records[path] = run.record
         own = {name: value for name, value in terms.settings.items() if name != MODE}
         alike = msgspec.structs.replace(terms, settings=own)

@@ -38,7 +38,7 @@ from medhelm.tables.clinicians.ratings import (
     known,
     to_table,
 )
-from medhelm.tables.clinicians.sheet import RatingSheet, Sample, blinded, check_privacy
+from medhelm.tables.clinicians.sheet import RatingSheet, Sample, check_privacy
 from medhelm.tables.format.column_kinds import read_tables
 from medhelm.tables.format.table import filled
 from medhelm.tables.instances import main_metric
@@ -379,12 +379,12 @@ def answer_sheet(choice: RunChoice, sample: Sample, text_of: Collection[str] = (
     answers = [answer for answer in answers if answer[0].run.benchmark not in elsewhere]
     if apart and (choice.benchmarks or not answers):
         raise UsageError(f"{apart[0]}; --benchmark chooses others")
-    units, key = blinded([_unit(*answer) for answer in answers], sample.seed)
+    units = [_unit(*answer) for answer in answers]
     counts = Counter(own.run.benchmark for own, _ in answers)
     shown = ", ".join(f"{name} {n}" for name, n in counts.items())
     left_out = [*apart, *(f"damaged: {d}" for d in damaged[:3])]
     notes = [f"answers by benchmark: {shown}", *(f"left out, {why}" for why in left_out)]
-    return RatingSheet(units=units, stands_for=key, notes=tuple(notes))
+    return RatingSheet.blinded(units, sample.seed, notes)
 
 
 def _draw(scores: Iterable[RunScores], per_benchmark: int, seed: int) -> list[_Candidate]:
@@ -438,7 +438,7 @@ def _episodes(drawn: Sequence[_Candidate]) -> list[Episode]:
     found: dict[tuple[str, int, int], Episode] = {}
     for folder, own in wanted.items():
         run = next(iter(own.values())).own.run
-        path, metric = run.path.parents[1], main_metric(run.record, load_registry)
+        path, metric = run.run_folder, main_metric(run.record, load_registry)
         for episode in stated_episodes(path, read_plan(path), metric):
             place = (instance_key(episode.instance.id), episode.response.repeat)
             if place in own:

@@ -38,6 +38,48 @@ class RatingSheet:
     notes: tuple[str, ...] = ()
     """Lines for the one who writes the sheet, not for raters."""
 
+    @classmethod
+    def blinded(
+        cls, answers: Sequence[tuple[KeyItem, Unit]], seed: int, notes: Sequence[str] = ()
+    ) -> RatingSheet:
+        """Return a sheet of units under opaque names."""
+        # no two sheets share names of units, so that no key is taken for that of another sheet
+        content = msgspec.json.encode([seed, [item for item, _ in answers]])
+        mark = hashlib.sha256(content).hexdigest()[:6]
+        names = [f"{mark}-{number:03d}" for number in range(1, len(answers) + 1)]
+        units = tuple(replace(u, name=n) for n, (_, u) in zip(names, answers, strict=True))
+        key = dict(zip(names, (item for item, _ in answers), strict=True))
+        return cls(units=units, stands_for=key, notes=(*notes,))
+
+    def write(self, path: Path, seed: int = 0, then: Sequence[str] = ()) -> list[Path]:
+        """Write a sheet and its key, readable by their owner alone; return these files.
+
+        A name that ends in .xlsx makes a workbook, one in .json a file for `medhelm review serve`.
+        Raises UsageError where a file is in the way.
+        """
+        if not self.units:
+            raise UsageError("there is nothing to rate")
+        files = [path, *([key_path(path)] if self.stands_for else [])]
+        rated = [path.with_name(path.stem + suffix) for suffix in (MARKS_SUFFIX, RATINGS_SUFFIX)]
+        if there := [file for file in (*files, *rated) if file.exists()]:
+            raise UsageError(
+                f"{there[0]} is there already, of a sheet that may have been rated; give this one another "
+                f"name, such as {path.stem}-2{path.suffix}"
+            )
+        if path.suffix == ".json":
+            more = dict(self.more)
+            review = Review(then=(*then,), units=self.units, rules=self.rules, more=more)
+            write_whole(path, msgspec.json.encode(review))
+        else:
+            lines = list(_lines(self))
+            names = (*COLUMNS, *self.more, *(name for line in lines for name in line))
+            write = to_workbook if path.suffix == ".xlsx" else to_csv
+            write_whole(path, write([*dict.fromkeys(names)], lines))
+        if self.stands_for:
+            key = msgspec.json.encode(Key(seed=seed, items=dict(self.stands_for)))
+            write_whole(files[1], msgspec.json.format(key, indent=1))
+        return files
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -57,18 +99,6 @@ class Sample:
         return replace(unit, items=tuple(own[: self.items]))
 
 
-def blinded(
-    answers: Sequence[tuple[KeyItem, Unit]], seed: int
-) -> tuple[tuple[Unit, ...], dict[str, KeyItem]]:
-    """Return units under opaque names, and what they stand for."""
-    # no two sheets share names of units, so that no key is taken for that of another sheet
-    content = msgspec.json.encode([seed, [item for item, _ in answers]])
-    mark = hashlib.sha256(content).hexdigest()[:6]
-    names = [f"{mark}-{number:03d}" for number in range(1, len(answers) + 1)]
-    units = tuple(replace(u, name=n) for n, (_, u) in zip(names, answers, strict=True))
-    return units, dict(zip(names, (item for item, _ in answers), strict=True))
-
-
 class Review(msgspec.Struct, frozen=True, kw_only=True):
     """A sheet as it is rated in a browser; it says nothing of what its units stand for."""
 
@@ -78,37 +108,6 @@ class Review(msgspec.Struct, frozen=True, kw_only=True):
     units: tuple[Unit, ...]
     rules: tuple[tuple[str, str], ...] = ()
     more: dict[str, str] = {}
-
-
-def write_sheet(
-    path: Path, sheet: RatingSheet, seed: int = 0, then: Sequence[str] = ()
-) -> list[Path]:
-    """Write a sheet and its key, readable by their owner alone; return these files.
-
-    A name that ends in .xlsx makes a workbook, one in .json a file for `medhelm review serve`.
-    Raises UsageError where a file is in the way.
-    """
-    if not sheet.units:
-        raise UsageError("there is nothing to rate")
-    files = [path, *([key_path(path)] if sheet.stands_for else [])]
-    rated = [path.with_name(path.stem + suffix) for suffix in (MARKS_SUFFIX, RATINGS_SUFFIX)]
-    if there := [file for file in (*files, *rated) if file.exists()]:
-        raise UsageError(
-            f"{there[0]} is there already, of a sheet that may have been rated; give this one another "
-            f"name, such as {path.stem}-2{path.suffix}"
-        )
-    if path.suffix == ".json":
-        review = Review(then=(*then,), units=sheet.units, rules=sheet.rules, more=dict(sheet.more))
-        write_whole(path, msgspec.json.encode(review))
-    else:
-        lines = list(_lines(sheet))
-        columns = dict.fromkeys((*COLUMNS, *sheet.more, *(name for line in lines for name in line)))
-        write = to_workbook if path.suffix == ".xlsx" else to_csv
-        write_whole(path, write([*columns], lines))
-    if sheet.stands_for:
-        key = msgspec.json.encode(Key(seed=seed, items=dict(sheet.stands_for)))
-        write_whole(files[1], msgspec.json.format(key, indent=1))
-    return files
 
 
 def _lines(sheet: RatingSheet) -> Iterator[dict[str, str]]:

@@ -15,12 +15,10 @@ from medhelm.grading.panels import read_states
 from medhelm.grading.rubric.grader import RUBRIC, explained
 from medhelm.grading.rubric.grader import Explained as Explained
 from medhelm.grading.rubric.verdicts import read_verdicts
-from medhelm.models.identity import is_rankable as is_rankable
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
-from medhelm.schema.run import GraderTerms
-from medhelm.schema.run import RunRecord as RunRecord
+from medhelm.schema.run import GraderTerms, RunRecord
 from medhelm.store.records import grader_folder, grader_hash, order_key, read_plan
 from medhelm.store.runlog import read_keyed
 from medhelm.tables.clinicians.decision_files import CaseCriteria
@@ -38,10 +36,9 @@ from medhelm.tables.clinicians.ratings import (
     read_ratings,
     to_table,
 )
-from medhelm.tables.clinicians.sheet import RatingSheet, Sample, blinded, check_privacy
+from medhelm.tables.clinicians.sheet import RatingSheet, Sample, check_privacy
 from medhelm.tables.instances import main_metric
 from medhelm.tables.study.arrow import read_scores as read_scores
-from medhelm.tables.study.selection import Data as Data
 from medhelm.tables.study.selection import GradedRun as GradedRun
 from medhelm.tables.study.selection import RunChoice as RunChoice
 from medhelm.tables.study.selection import of_names as of_names
@@ -75,25 +72,25 @@ def read_stored(choice: RunChoice, benchmark: str) -> Stored:
     rows: dict[str, list[DecisionRow]] = {}
     cases: dict[str, CaseCriteria] = {}
     records, unjudged = [], 0
-    for run, record in chosen_runs(choice, benchmark):
-        terms = rubric_terms(record)
+    for run in chosen_runs(choice, benchmark):
+        folder, terms = run.run_folder, rubric_terms(run.record)
         if terms is None:
             continue
-        records.append(record)
-        episodes = stored_episodes(run, record)
+        records.append(run.record)
+        episodes = stored_episodes(folder, run.record)
         for episode in episodes:
             case = episode.instance
             texts = {c.name: c.text for c in case.criteria}
             cases[case.id] = CaseCriteria(request_of(case), texts)
         for judge in terms.jury.judges:
-            said = read_states(grader_folder(run, judge, terms))
+            said = read_states(grader_folder(folder, judge, terms))
             for episode in episodes:
                 state = said.get(judgement_key(episode))
                 if state is None:
                     unjudged += 1
                     continue
                 length = len(visible_text(episode.text))
-                row = _row(record.spec.model.name, episode.instance, state, length)
+                row = _row(run.model, episode.instance, state, length)
                 rows.setdefault(judge.name, []).append(row)
     if not rows:
         raise UsageError(
@@ -104,11 +101,10 @@ def read_stored(choice: RunChoice, benchmark: str) -> Stored:
     return Stored(judges, cases, tuple(records), unjudged)
 
 
-def chosen_runs(choice: RunChoice, benchmark: str) -> Iterator[tuple[Path, RunRecord]]:
-    """Yield the runs of a benchmark, one of each model, with their folders."""
+def chosen_runs(choice: RunChoice, benchmark: str) -> tuple[GradedRun, ...]:
+    """Return the runs of a benchmark, one of each model."""
     runs, _ = graded_runs(choice.results_dir)
-    for run in replace(choice, benchmarks=(benchmark,)).of(choice.ranked(runs) or runs).runs:
-        yield run.path.parents[1], run.record
+    return replace(choice, benchmarks=(benchmark,)).of(choice.ranked(runs) or runs).runs
 
 
 def rubric_terms(record: RunRecord) -> GraderTerms | None:
@@ -116,26 +112,26 @@ def rubric_terms(record: RunRecord) -> GraderTerms | None:
     return next((t for t in record.grading.graders if t.grader == RUBRIC.name), None)
 
 
-def stored_episodes(run: Path, record: RunRecord) -> list[Episode]:
+def stored_episodes(folder: Path, record: RunRecord) -> list[Episode]:
     """Return the stored episodes with criteria, as judges were given them; the first repeats first."""
-    stated = stated_episodes(run, read_plan(run), main_metric(record, load_registry))
+    stated = stated_episodes(folder, read_plan(folder), main_metric(record, load_registry))
     found = [e for e in stated if e.instance.criteria]
     return sorted(found, key=lambda episode: episode.repeat)
 
 
 def explained_answers(
-    run: Path, record: RunRecord
-) -> Iterator[tuple[Episode, list[list[Explained]]]]:
-    """Yield the answers of a run with each judge's decisions on all criteria, as it explains them."""
-    terms = rubric_terms(record)
-    if terms is None:
-        return
-    folders = [grader_folder(run, judge, terms) for judge in terms.jury.judges]
-    said = [{key: explained(own) for key, own in read_keyed(folder)} for folder in folders]
-    for episode in stored_episodes(run, record):
-        key = judgement_key(episode)
-        if votes := [own[key] for own in said if own.get(key)]:
-            yield episode, votes
+    choice: RunChoice, benchmark: str
+) -> Iterator[tuple[GradedRun, Episode, list[list[Explained]]]]:
+    """Yield the answers to a benchmark with each judge's decisions on all criteria, as it explains them."""
+    for run in chosen_runs(choice, benchmark):
+        if (terms := rubric_terms(run.record)) is None:
+            continue
+        folders = [grader_folder(run.run_folder, judge, terms) for judge in terms.jury.judges]
+        said = [{key: explained(own) for key, own in read_keyed(folder)} for folder in folders]
+        for episode in stored_episodes(run.run_folder, run.record):
+            key = judgement_key(episode)
+            if votes := [own[key] for own in said if own.get(key)]:
+                yield run, episode, votes
 
 
 def request_of(instance: Instance) -> str:
@@ -200,20 +196,21 @@ def criteria_sheet(
     most, seed = sample.units or ANSWERS, sample.seed
     by_model: dict[str, list[tuple[RunRecord, Episode]]] = {}
     chosen = [*chosen_runs(choice, benchmark)]
-    check_privacy((record for _, record in chosen), text_of)
-    for run, record in chosen:
-        first = [e for e in stored_episodes(run, record) if not (e.repeat or e.unread)]
+    check_privacy((run.record for run in chosen), text_of)
+    for run in chosen:
+        first = [
+            e for e in stored_episodes(run.run_folder, run.record) if not (e.repeat or e.unread)
+        ]
         own = [e for e in first if visible_text(e.text).strip()]
-        name = record.spec.model.name
+        name = run.model
         own.sort(key=lambda e, name=name: order_key(seed, f"{name}\0{e.instance.id}"))  # type: ignore[misc]
-        by_model[name] = [(record, episode) for episode in own]
+        by_model[name] = [(run.record, episode) for episode in own]
     rounds = [a for n in range(most) for own in by_model.values() for a in own[n : n + 1]]
     drawn = rounds[:most]
     if not drawn:
         raise UsageError(f"no stored answer to {benchmark} has criteria: there is nothing to rate")
     drawn.sort(key=lambda a: order_key(seed + 1, f"{a[0].spec.model.name}\0{a[1].instance.id}"))
-    units, key = blinded([_unit(benchmark, *answer) for answer in drawn], seed)
-    return RatingSheet(units=units, stands_for=key)
+    return RatingSheet.blinded([_unit(benchmark, *answer) for answer in drawn], seed)
 
 
 def _unit(benchmark: str, record: RunRecord, episode: Episode) -> tuple[KeyItem, Unit]:

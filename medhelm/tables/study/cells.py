@@ -142,6 +142,18 @@ class Cell:
     run: GradedRun
     scores: Mapping[str, MetricScores]
 
+    def made_itself(self, metadata: Metadata) -> tuple[int, str]:
+        """Return how many of a run's instances its model wrote or rated, and the note on it."""
+        spec, tags = self.record.spec.model, metadata(self)
+        made = [tag[MADE_BY].split(", ") for tag in tags.values() if MADE_BY in tag]
+        n = sum(any(is_same_model(spec, name) for name in names) for names in made)
+        if not n:
+            return 0, ""
+        return n, (
+            f"{spec.name} wrote or rated {n:,} of the {len(tags):,} cases of {self.run.benchmark} "
+            "itself: its scores on them may be too high."
+        )
+
     @property
     def record(self) -> RunRecord:
         """The run's record."""
@@ -413,19 +425,6 @@ def metadata_of(cell: Cell) -> dict[int, dict[str, str]]:
         fault = "metadata that is not an object of strings"
         raise RecordError(f"{cell.run.folder}: scores.parquet: {fault}") from None
     return found
-
-
-def made_itself(cell: Cell, metadata: Metadata) -> tuple[int, str]:
-    """Return how many of a run's instances its model wrote or rated, and the note on it."""
-    spec, tags = cell.record.spec.model, metadata(cell)
-    made = [tag[MADE_BY].split(", ") for tag in tags.values() if MADE_BY in tag]
-    n = sum(any(is_same_model(spec, name) for name in names) for names in made)
-    if not n:
-        return 0, ""
-    return n, (
-        f"{spec.name} wrote or rated {n:,} of the {len(tags):,} cases of {cell.run.benchmark} "
-        "itself: its scores on them may be too high."
-    )
 
 
 def chosen_of(cell: Cell) -> dict[tuple[int, int], str]:

@@ -19,10 +19,12 @@ import msgspec
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.models.identity import identity, is_rankable, reads_prompt
+from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms, RunRecord, RunSpec
 from medhelm.schema.score import Scoring
-from medhelm.store.records import grader_hash, judge_hash, read_record
+from medhelm.store.records import grader_hash, judge_hash, read_plan, read_record
+from medhelm.store.runlog import read_episodes
 from medhelm.tables.format.column_kinds import read_tables
 from medhelm.tables.format.table import filled
 
@@ -47,6 +49,15 @@ class GradedRun:
     def model(self) -> str:
         """Name of the model in tables."""
         return self.record.spec.model.name
+
+    @property
+    def run_folder(self) -> Path:
+        """The folder of the run that was graded."""
+        return self.path.parents[1]
+
+    def episodes(self) -> Iterator[Episode]:
+        """Return the last episode of every planned instance and repeat, in the order of the log."""
+        return read_episodes(self.run_folder, read_plan(self.run_folder))
 
 
 @dataclass(frozen=True)
@@ -252,7 +263,7 @@ def newest_gradings(runs: Sequence[GradedRun]) -> list[GradedRun]:
 
     A run is its folder: gradings may name its model differently, which is not a second model.
     """
-    newest = {run.path.parents[1]: run for run in sorted(runs, key=_age)}
+    newest = {run.run_folder: run for run in sorted(runs, key=_age)}
     return list(newest.values())
 
 

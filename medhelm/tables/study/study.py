@@ -68,6 +68,52 @@ class Panel:
         m = self.metric
         return stats.normalise(values, m.minimum, m.maximum, m.higher_is_better)
 
+    def instance_tags(self, metadata: Metadata) -> dict[int, Mapping[str, str]]:
+        """Return the metadata of the compared instances, from the first run that has them all."""
+        for model, cell in self.cells.items():
+            if np.isin(self.ids, self.scores(model).ids).all():
+                found = metadata(cell)
+                return {i: found.get(i, {}) for i in self.ids.tolist()}
+        return {}
+
+    def restrict(self, ids: Keys) -> Panel:
+        """Return the panel on some of its compared instances (sorted)."""
+        return replace(self, ids=ids, clusters=self.clusters[np.searchsorted(self.ids, ids)])
+
+    def with_reading(
+        self, reading: Aggregation, sums: Callable[[MetricScores], Floats] | None = None
+    ) -> Panel:
+        """Return the panel with another share, 0 to 1, of the sums of its metric as the score.
+
+        `sums`: returns those of the reading, (n, k); None: they are sums of the metric.
+        """
+        ref = msgspec.structs.replace(self.metric, maximum=1.0, aggregation=reading.name)
+        name, pooling = self.metric.name, Pooling(reading, reading.sums)
+
+        def read(cell: Cell) -> Cell:
+            own = cell.scores[name]
+            found = sums(own) if sums else own.pooling.columns(own.sums, reading.sums)
+            return replace(cell, scores={name: replace(own, sums=found, pooling=pooling)})
+
+        return replace(self, metric=ref, cells={m: read(cell) for m, cell in self.cells.items()})
+
+    def estimates(self, settings: Settings, *names: str) -> dict[str, Estimate]:
+        """Return each model's estimate. All share the bootstrap's counts, seeded by `names`."""
+        found = dict.fromkeys(self.cells, _nothing(settings))
+        placed, count = _place(self)
+        placed = {m: p for m, p in placed.items() if len(p.values)}
+        if not placed:
+            return found
+        sums = [cluster_sums(p.sums, p.codes, count) for p in placed.values()]
+        seed = seed_of(settings.bootstrap_seed, *names)
+        joined = np.concatenate(sums, axis=1) if len(sums) > 1 else sums[0]
+        drawn = bootstrap(joined, settings.draws, seed)
+        ends = np.cumsum([s.shape[1] for s in sums])[:-1]
+        seed = seed_of(settings.bootstrap_seed, *names, "interval")
+        for model, own, draws in zip(placed, sums, np.split(drawn, ends, axis=1), strict=True):
+            found[model] = _estimate(self, placed[model], own, draws, settings.confidence, seed)
+        return found
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -193,29 +239,6 @@ def _unfit(cell: Cell | None, metric: str) -> str:
     return cell.shortfall(metric)
 
 
-def restrict(panel: Panel, ids: Keys) -> Panel:
-    """Return the panel on some of its compared instances (sorted)."""
-    return replace(panel, ids=ids, clusters=panel.clusters[np.searchsorted(panel.ids, ids)])
-
-
-def with_reading(
-    panel: Panel, reading: Aggregation, sums: Callable[[MetricScores], Floats] | None = None
-) -> Panel:
-    """Return the panel with another share, 0 to 1, of the sums of its metric as the score.
-
-    `sums`: returns those of the reading, (n, k); None: they are sums of the metric.
-    """
-    ref = msgspec.structs.replace(panel.metric, maximum=1.0, aggregation=reading.name)
-    name, pooling = panel.metric.name, Pooling(reading, reading.sums)
-
-    def read(cell: Cell) -> Cell:
-        own = cell.scores[name]
-        found = sums(own) if sums else own.pooling.columns(own.sums, reading.sums)
-        return replace(cell, scores={name: replace(own, sums=found, pooling=pooling)})
-
-    return replace(panel, metric=ref, cells={m: read(cell) for m, cell in panel.cells.items()})
-
-
 @dataclass(frozen=True)
 class _Placed:
     """A model's scores on the panel's instances, with codes of their clusters."""
@@ -249,24 +272,6 @@ def placed_sums(panel: Panel, models: Iterable[str]) -> list[tuple[Floats, Ints,
     """Return sums, cluster codes and number of clusters of models on the compared instances."""
     placed, count = _place(panel)
     return [(placed[m].sums, placed[m].codes, count) for m in models]
-
-
-def estimate(panel: Panel, settings: Settings, *names: str) -> dict[str, Estimate]:
-    """Return each model's estimate. All share the bootstrap's counts, seeded by `names`."""
-    found = dict.fromkeys(panel.cells, _nothing(settings))
-    placed, count = _place(panel)
-    placed = {m: p for m, p in placed.items() if len(p.values)}
-    if not placed:
-        return found
-    sums = [cluster_sums(p.sums, p.codes, count) for p in placed.values()]
-    seed = seed_of(settings.bootstrap_seed, *names)
-    joined = np.concatenate(sums, axis=1) if len(sums) > 1 else sums[0]
-    drawn = bootstrap(joined, settings.draws, seed)
-    ends = np.cumsum([s.shape[1] for s in sums])[:-1]
-    seed = seed_of(settings.bootstrap_seed, *names, "interval")
-    for model, own, draws in zip(placed, sums, np.split(drawn, ends, axis=1), strict=True):
-        found[model] = _estimate(panel, placed[model], own, draws, settings.confidence, seed)
-    return found
 
 
 def _nothing(settings: Settings) -> Estimate:
@@ -445,7 +450,7 @@ class Study:
         name = metric or self.panels[benchmark].metric.name
         if (benchmark, name) not in self._estimates:
             panel = self.panel(benchmark, name)
-            self._estimates[benchmark, name] = estimate(panel, self.settings, benchmark)
+            self._estimates[benchmark, name] = panel.estimates(self.settings, benchmark)
         return self._estimates[benchmark, name]
 
     def reasons(self, benchmark: str) -> dict[str, str]:

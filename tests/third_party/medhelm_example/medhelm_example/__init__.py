@@ -1,1 +1,1 @@
-"""Two benchmarks, a metric, a model and a provider, found by their entry point."""
+"""Three benchmarks, a metric, an asking, a model and a provider, found by their entry point."""

@@ -16,6 +16,7 @@ from medhelm import (
     Request,
     Usage,
     hookimpl,
+    read_failure,
 )
 
 
@@ -50,7 +51,7 @@ class LinesModel(EndpointModel[Lines, bytes]):
             return Failure("retry", "no answer", lost=True)
         found = json.loads(line)
         if "denied" in found:
-            return Failure("endpoint", "denied", 401)
+            return read_failure(401, line)
         usage = Usage(input_tokens=found["read"], output_tokens=found["written"])
         return Answer(found["text"], "stop", usage, found["served"], "")
 
