@@ -6,14 +6,14 @@ import asyncio
 import math
 import random
 
-from medhelm.models.pacing.pace import CATCH_UP_S
+from medhelm.models.pacing.pace import Paced
 from medhelm.models.pacing.pool import EXPIRES_S, LAG_S, Lease, Report
 
 _ALARM = 3
 """Refusals since the last report from which their share says something."""
 
 
-class LeasedPacer:
+class LeasedPacer(Paced):
     """Spaces requests out as a pool's pace leaves them to this process, and collects what to report.
 
     The methods are those of `Pacer`. Where too large a share is refused, nothing is sent until the pool
@@ -43,18 +43,9 @@ class LeasedPacer:
             until = max(until, self._next)
         return max(0.0, until - now)
 
-    def take(self, now: float) -> None:
-        """Note that a request was let through."""
-        if self.rate is not None:
-            self._next = max(self._next, now - CATCH_UP_S) + 1.0 / self.rate
-
     def bound(self) -> None:
         """Note that a request waits for the pace."""
         self._is_bound = True
-
-    def pause(self, until: float) -> None:
-        """Let nothing through until then. A longer pause that is under way stays."""
-        self._paused_until = max(self._paused_until, until)
 
     def sent(self, now: float) -> int:
         """Note that a request is sent; returns 0, as the pool tells by the time what a refusal says."""

@@ -146,7 +146,24 @@ class _Series(msgspec.Struct):
         return self.refused - self.usual * self.sent < 0.5 * self.share * self.sent
 
 
-class Pacer(msgspec.Struct):
+class Paced:
+    """Requests that go out at a rate, or not at all for a while, whoever decides on either."""
+
+    rate: float | None
+    _next: float
+    _paused_until: float
+
+    def take(self, now: float) -> None:
+        """Note that a request was let through."""
+        if self.rate is not None:
+            self._next = max(self._next, now - CATCH_UP_S) + 1.0 / self.rate
+
+    def pause(self, until: float) -> None:
+        """Let nothing through until then. A longer pause that is under way stays."""
+        self._paused_until = max(self._paused_until, until)
+
+
+class Pacer(Paced, msgspec.Struct):
     """Spaces requests out where refusals come from their rate.
 
     Refusals are counted in windows against what was sent. A share too large to be chance sets
@@ -187,18 +204,9 @@ class Pacer(msgspec.Struct):
             self._settle(now)
         return max(0.0, max(self._paused_until, self._settles_at or 0.0) - now)
 
-    def take(self, now: float) -> None:
-        """Note that a request was let through."""
-        if self.rate is not None:
-            self._next = max(self._next, now - CATCH_UP_S) + 1.0 / self.rate
-
     def bound(self) -> None:
         """Note that a request waits for the pace."""
         self._window.is_bound = True
-
-    def pause(self, until: float) -> None:
-        """Let nothing through until then. A longer pause that is under way stays."""
-        self._paused_until = max(self._paused_until, until)
 
     def sent(self, now: float) -> int:
         """Note that a request is sent; returns the epoch, which is given to `refused`."""
