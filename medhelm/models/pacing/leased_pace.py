@@ -52,9 +52,9 @@ class LeasedPacer(Paced):
         self._sent += 1
         return 0
 
-    def refused(self, now: float, epoch: int, delay_s: float, said_s: float | None) -> None:
+    def refused(self, now: float, epoch: int, delay_s: float, asked_s: float | None) -> None:
         """Note a refusal."""
-        self._refusals.append((now, delay_s, said_s))
+        self._refusals.append((now, delay_s, asked_s))
         refused, usual = len(self._refusals), self._bearable * self._sent
         if refused >= _ALARM and refused > usual + 2.0 * math.sqrt(usual):
             self._alarmed_at, self._alarm_ends = now, now + LAG_S
@@ -62,7 +62,7 @@ class LeasedPacer(Paced):
 
     def report(self, maximum: int, want: int, in_flight: int, now: float) -> Report:
         """Return what happened since the last report."""
-        refusals = tuple((now - at, delay_s, said_s) for at, delay_s, said_s in self._refusals)
+        refusals = tuple((now - at, delay_s, asked_s) for at, delay_s, asked_s in self._refusals)
         self._refusals = []
         sent, self._sent = self._sent, 0
         is_bound, self._is_bound = self._is_bound, False

@@ -187,7 +187,7 @@ class Pacer(Paced, msgspec.Struct):
     _pauses: int = 0
     _settles_at: float | None = None
     _delay_s: float = SETTLE_S
-    _said_s: float | None = None
+    _asked_s: float | None = None
     _usual: float = 0.0
     _known: _Known = msgspec.field(default_factory=_Known)
     _series: _Series | None = None
@@ -221,14 +221,14 @@ class Pacer(Paced, msgspec.Struct):
             self._close(now)
         return self.epoch
 
-    def refused(self, now: float, epoch: int, delay_s: float, said_s: float | None) -> None:
-        """Note a refusal that came `delay_s` after sending and asks to wait for `said_s`."""
+    def refused(self, now: float, epoch: int, delay_s: float, asked_s: float | None) -> None:
+        """Note a refusal that came `delay_s` after sending and asks to wait for `asked_s`."""
         self._cycle.refused += 1
         if epoch != self.epoch:
             return
         window = self._window
         window.refused = min(window.refused + 1, window.sent)
-        self._said_s = said_s
+        self._asked_s = asked_s
         self._delay_s = max(SETTLE_S, 0.8 * self._delay_s, delay_s)
         if self._settles_at is None and self._is_too_much():
             self._settles_at = now + self._delay_s
@@ -326,7 +326,7 @@ class Pacer(Paced, msgspec.Struct):
 
     def _stop(self, now: float) -> None:
         """Send nothing for a while, and then at the rate that was accepted since the last stop."""
-        pause_s = self._said_s
+        pause_s = self._asked_s
         if pause_s is None:
             pause_s = min(PAUSE_S * 2.0**self._pauses, LONGEST_PAUSE_S)
         self._pauses += 1
