@@ -164,13 +164,13 @@ def order_text(
     return to_json(values)
 
 
-def correction(said: str, fault: str, form: Form = "json") -> tuple[Message, ...]:
+def correction(reply: str, fault: str, form: Form = "json") -> tuple[Message, ...]:
     """Return what is sent after a reply that could not be read: the reply, and what is wrong with it."""
     wanted = "one JSON object of the form asked for and nothing else"
     if form == "markers":
         wanted = "what you say, or one of the two marker lines"
     asked = f"Your reply could not be read: {fault}. Reply again, with {wanted}."
-    return (Message("assistant", visible_text(said) or "(empty)"), Message("user", asked))
+    return (Message("assistant", visible_text(reply) or "(empty)"), Message("user", asked))
 
 
 def to_json(values: dict[str, Any]) -> str:

@@ -76,7 +76,7 @@ class Course:
     """All that each role was sent, with its own replies, but for corrections."""
     talk: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     """The talk since the surroundings were last asked."""
-    told_facts: int = 0
+    given_facts: int = 0
     """The last state whose facts the patient's side was given."""
     turns: list[Turn] = field(default_factory=list)
     states: list[str] = field(default_factory=list)
@@ -179,8 +179,8 @@ async def _turn(course: Course, number: int) -> bool:
     return course.place.is_over
 
 
-def _lines(said: Iterable[str]) -> tuple[str, ...]:
-    return tuple(line.strip() for line in said if line.strip())
+def _lines(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(line.strip() for line in texts if line.strip())
 
 
 async def _clinician(course: Course, step: str) -> ClinicianReply:
@@ -213,8 +213,8 @@ async def _clinician(course: Course, step: str) -> ClinicianReply:
 
 async def _patient(course: Course, turn: Turn, step: str) -> Turn:
     packet = course.packets.patient
-    new = range(course.told_facts + 1, course.place.index + 1)
-    course.told_facts = max(course.told_facts, course.place.index)
+    new = range(course.given_facts + 1, course.place.index + 1)
+    course.given_facts = max(course.given_facts, course.place.index)
     if PATIENT not in course.messages:
         course.messages[PATIENT] = (prompts.patient_opening(packet, _bias(course.terms, PATIENT)),)
     facts = [fact for fact in packet.facts if fact.state in new]

@@ -68,7 +68,7 @@ class _OfLabels(Metric):
         """Return what the labels of a case score."""
 
 
-def _said(found: Labelled) -> str:
+def _reason(found: Labelled) -> str:
     """Return the errors in words, and what was not labelled."""
     parts = [f"{e.kind} {e.action} ({e.severity})" for e in found.score.errors]
     labels = found.labels
@@ -92,7 +92,7 @@ class Overall(_OfLabels):
         return Score(
             value=found.score.overall,
             extracted=" ".join(found.labels.endorsed),
-            reason=_said(found),
+            reason=_reason(found),
             sums=found.score.sums,
         )
 
@@ -198,7 +198,7 @@ class Harm(_OfLabels):
         }
         for error in found.score.errors:
             counts[f"{error.kind}.{error.severity}.{error.category}"] += 1
-        return Score(value=counts["harm"], sums=counts, reason=_said(found))
+        return Score(value=counts["harm"], sums=counts, reason=_reason(found))
 
 
 METRICS: tuple[Metric, ...] = (

@@ -81,8 +81,8 @@ def _block(record: RunRecord, own: Facts) -> str:
     return f"<h3>{_safe(f'{card.title} ({card.name})')}</h3>{_facts(own)}"
 
 
-def _table(table: Table, said: set[str]) -> str:
-    grid = to_html(table, said).replace("<table", '<div class="scroll" tabindex="0"><table')
+def _table(table: Table, notes_above: set[str]) -> str:
+    grid = to_html(table, notes_above).replace("<table", '<div class="scroll" tabindex="0"><table')
     return f'<div class="table-block">{grid.replace("</table>", "</table></div>")}</div>'
 
 

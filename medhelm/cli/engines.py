@@ -115,17 +115,17 @@ class Choice:
     address: str = ""
 
 
-def chosen_engine(said: str | int, options: Mapping[str, Any]) -> Choice:
+def chosen_engine(setting: str | int, options: Mapping[str, Any]) -> Choice:
     """Return the engine that a setting names; raises UsageError where it names none, or takes no options."""
-    found = _FORM.fullmatch(str(said))
+    found = _FORM.fullmatch(str(setting))
     if found is None:
         raise UsageError(
-            f"workers={said} is not understood: {_HOW}; requests in flight are model.max_concurrency"
+            f"workers={setting} is not understood: {_HOW}; requests in flight are model.max_concurrency"
         )
     name, count, address, at_address = found.groups()
     number = int(count or at_address or 0)
     if number < 1:
-        raise UsageError(f"workers={said}: say how many; {_HOW}")
+        raise UsageError(f"workers={setting}: say how many; {_HOW}")
     if name == "local" and options:
         raise UsageError("engine.KEY=VALUE goes with workers=slurm or workers=ray")
     return Choice(name or "ray", number, address or "")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,16 @@ def print_rows(
 
     grid = grid_of(columns, numbers=numbers, keys=keys, leaving=leaving)
     print_grid(grid, open_uncut_console(stderr=is_aside), fix=NO_ROOM)
+
+
+def schema_command(kind: type) -> Callable[[argparse.Namespace], int]:
+    """Return the command that prints the JSON Schema of a value, one JSON object a line."""
+
+    def run(args: argparse.Namespace) -> int:
+        print(json.dumps(msgspec.json.schema(kind), indent=1))
+        return 0
+
+    return run
 
 
 def print_json(kind: str, content: Mapping[str, Any]) -> None:

@@ -155,8 +155,8 @@ class _Workers:
 
     def _show(self, display: Display, pool: Pool) -> None:
         """Show the sums of all workers, but for the one that asks judges at the end: the answers are counted."""
-        told = {name: said for name, said in pool.told.items() if name != WHOLE} or pool.told
-        display.show_sums(self._engine.workers, map(bytes, told.values()))
+        parts = {n: own for n, own in pool.progress.items() if n != WHOLE} or pool.progress
+        display.show_sums(self._engine.workers, map(bytes, parts.values()))
 
     def _start(self, shard: str) -> Worker:
         output = self._output(shard)

@@ -166,7 +166,7 @@ class Options:
         patterns = [
             r"\s{1,9}".join(map(re.escape, t.removesuffix(".").split())) for t in self.texts
         ]
-        self._spelt = late(rf"(?<!\w)(?:{'|'.join(patterns)})(?!\w)", re.IGNORECASE)
+        self._texts_pattern = late(rf"(?<!\w)(?:{'|'.join(patterns)})(?!\w)", re.IGNORECASE)
         self._place = {tokens(choice): i for i, choice in enumerate(choices)}
 
     def may_name(self, sentence: str) -> bool:
@@ -272,11 +272,11 @@ class Options:
 
     def blanked(self, text: str) -> str:
         """Return `text` with a bar for every option's text, whose own words say nothing."""
-        return self._spelt.sub(" | ", text) if self.texts else text
+        return self._texts_pattern.sub(" | ", text) if self.texts else text
 
     def find_texts(self, text: str) -> Iterator[re.Match[str]]:
         """Yield the places of texts of the options, the longest where they overlap."""
-        return self._spelt.finditer(text) if self.texts else iter(())
+        return self._texts_pattern.finditer(text) if self.texts else iter(())
 
     def place(self, text: str) -> int:
         """Return which of the options has this text."""
@@ -328,7 +328,7 @@ class Options:
         mark = _MARK.match(after)
         at = mark.end() if mark else 0
         at += len(after[at:]) - len(after[at:].lstrip())
-        found = self._spelt.match(after, at) if self.texts else None
+        found = self._texts_pattern.match(after, at) if self.texts else None
         return (found.end(), self.texts_in(found[0])) if found else (at, set())
 
     def _begins_other(self, after: str, letter: str) -> bool:

@@ -205,9 +205,9 @@ def _option(text: str, instance: Instance) -> str:
     raise BadReply(f"the last line is not one of {', '.join(labels)}")
 
 
-def _same(said: str, option: str) -> bool:
+def _same(text: str, option: str) -> bool:
     folded = (
-        " ".join(t.casefold().split()).strip(_AROUND + ":-\u2013\u2014") for t in (said, option)
+        " ".join(t.casefold().split()).strip(_AROUND + ":-\u2013\u2014") for t in (text, option)
     )
     return len({*folded}) == 1
 

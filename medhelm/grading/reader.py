@@ -133,12 +133,12 @@ def one_reply(instance: Instance, text: str) -> Episode:
     return Episode(instance=instance, response=Response(instance_id=instance.id, text=text))
 
 
-def read_reading(main: Metric, instance: Instance, reply: str, said: str) -> dict[str, str]:
+def read_reading(main: Metric, instance: Instance, reply: str, reading: str) -> dict[str, str]:
     """Return the answer that a reader's reply names and the quote that states it; raises BadReply.
 
     The answer is a text that the metric `main` reads; `NONE` where the reader finds none.
     """
-    found = read_object(said, _schema(instance), reply)
+    found = read_object(reading, _schema(instance), reply)
     quote, option = found[_QUOTE].strip(), found.get(_OPTION, "")
     if option == NONE or not (quote or option):
         return {ANSWER: NONE, _QUOTE: ""}

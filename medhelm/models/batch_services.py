@@ -98,21 +98,21 @@ class BatchService:
         said = await self._call("POST", self._place, data=body)
         return _id_of(said.get("job", said))  # Together wraps it
 
-    def owns(self, job: BatchJob, said: Mapping[str, Any]) -> bool | None:
+    def owns(self, job: BatchJob, entry: Mapping[str, Any]) -> bool | None:
         """Return whether a batch that the service lists is this one; None: its results say so."""
-        named = (said.get("metadata") or {}).get("medhelm") == job.name
-        return named or said.get("input_file_id") == job.file  # which is in no other batch
+        named = (entry.get("metadata") or {}).get("medhelm") == job.name
+        return named or entry.get("input_file_id") == job.file  # which is in no other batch
 
-    def read(self, said: Mapping[str, Any]) -> BatchState:
+    def read(self, entry: Mapping[str, Any]) -> BatchState:
         """Return what the service says of a batch."""
-        errors = (said.get("errors") or {}).get("data") or [{}]
-        files = (said.get("output_file_id"), said.get("error_file_id"))
+        errors = (entry.get("errors") or {}).get("data") or [{}]
+        files = (entry.get("output_file_id"), entry.get("error_file_id"))
         return BatchState(
-            str(said.get("id", "")),
-            str(said.get("status", "")).lower(),
+            str(entry.get("id", "")),
+            str(entry.get("status", "")).lower(),
             tuple(f"/files/{name}/content" for name in files if name),
             str(errors[0].get("code") or ""),
-            str(errors[0].get("message") or said.get("error") or ""),
+            str(errors[0].get("message") or entry.get("error") or ""),
         )
 
     async def look(self, batch: str) -> BatchState:
@@ -176,14 +176,14 @@ class _MessageBatches(BatchService):
         body = io.BytesIO(b'{"requests":[' + b",".join(lines.read().splitlines()) + b"]}")
         return _id_of(await self._call("POST", self._place, data=body))
 
-    def owns(self, job: BatchJob, said: Mapping[str, Any]) -> bool | None:
-        made = datetime.fromisoformat(str(said.get("created_at"))).timestamp()
-        total = sum((said.get("request_counts") or {}).values())
+    def owns(self, job: BatchJob, entry: Mapping[str, Any]) -> bool | None:
+        made = datetime.fromisoformat(str(entry.get("created_at"))).timestamp()
+        total = sum((entry.get("request_counts") or {}).values())
         is_later = made >= job.since - _CLOCKS_DIFFER_S
         return None if is_later and total == len(job.ids) else False
 
-    def read(self, said: Mapping[str, Any]) -> BatchState:
-        batch, status = str(said.get("id", "")), str(said.get("processing_status", ""))
+    def read(self, entry: Mapping[str, Any]) -> BatchState:
+        batch, status = str(entry.get("id", "")), str(entry.get("processing_status", ""))
         return BatchState(batch, status, (f"{self._place}/{batch}/results",))
 
 
@@ -194,8 +194,8 @@ def open_service(endpoint: HttpEndpoint, spec: ModelSpec) -> BatchService:
     return kind(endpoint, provider.path)
 
 
-def _id_of(said: Mapping[str, Any]) -> str:
-    made = said.get("id")
+def _id_of(answer: Mapping[str, Any]) -> str:
+    made = answer.get("id")
     if not isinstance(made, str) or not made:
         raise ServiceError(Failure("retry", "no id in the answer", 200))
     return made

@@ -92,8 +92,8 @@ def _asked(instance: Instance) -> Instance:
     return msgspec.structs.replace(instance, choices=choices, option_labels=labels)
 
 
-def _score(instance: Instance, said: str) -> Score:
-    return grade(_STATED, one_reply(_asked(instance), said))
+def _score(instance: Instance, text: str) -> Score:
+    return grade(_STATED, one_reply(_asked(instance), text))
 
 
 def _questions(benchmark: Benchmark, instance: Instance) -> Iterator[Question[dict[str, str]]]:

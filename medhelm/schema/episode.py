@@ -61,14 +61,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     candidates: tuple[str, ...] = ()
     """Possible next texts whose log-probabilities are requested instead of an answer."""
 
-    def reply(self, **said: Any) -> Response:
+    def reply(self, **fields: Any) -> Response:
         """Return a response to it that came now."""
-        told: dict[str, Any] = {
+        own: dict[str, Any] = {
             "instance_id": self.instance_id,
             "repeat": self.repeat,
             "finished_at": time.time(),
         }
-        return Response(**told | said)
+        return Response(**own | fields)
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -39,9 +39,9 @@ class RunUnfinished(RecordError):
     """A run of which something is missing, or that cannot be read."""
 
 
-def is_url(said: str | Path) -> bool:
+def is_url(address: str | Path) -> bool:
     """Return whether a results folder is given as a URL."""
-    return "://" in str(said)
+    return "://" in str(address)
 
 
 def stored_files(folder: Path) -> list[Path]:
@@ -219,18 +219,18 @@ class RemoteRuns:
             ) from None
 
 
-def results_folder(said: str | Path, *, is_graded: bool = False) -> Path:
+def results_folder(address: str | Path, *, is_graded: bool = False) -> Path:
     """Return a results folder to read from: of a URL a local copy, which was checked by its hashes.
 
     `is_graded`: as a copy of its own, in which gradings may be written.
     """
-    if not is_url(said):
-        return Path(said)
+    if not is_url(address):
+        return Path(address)
     cache = Path(os.environ.get("MEDHELM_CACHE_DIR") or "~/.medhelm/cache").expanduser().absolute()
-    store = RemoteRuns(str(said))
+    store = RemoteRuns(str(address))
     if not (found := store.found()):
         raise UsageError(
-            f"no run below {said}; `medhelm runs push {said}` takes finished ones there"
+            f"no run below {address}; `medhelm runs push {address}` takes finished ones there"
         )
     copies = {
         run: _filled(cache / "runs" / "-".join(hashes), partial(store.fetch, run, hashes))

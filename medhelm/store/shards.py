@@ -39,14 +39,14 @@ class Shard:
         return folder / "shards" / f"{self.number}-of-{self.count}"
 
 
-def find_shard(said: str, environ: Mapping[str, str]) -> Shard | None:
+def find_shard(setting: str, environ: Mapping[str, str]) -> Shard | None:
     """Return the shard that a setting names, of `auto` the one of this job's array; None for an empty setting.
 
     Raises UsageError where it names none.
     """
-    if not said:
+    if not setting:
         return None
-    number, _, count = said.partition("/")
+    number, _, count = setting.partition("/")
     try:
         if number == "auto":
             if "SLURM_ARRAY_TASK_ID" in environ:
@@ -58,17 +58,19 @@ def find_shard(said: str, environ: Mapping[str, str]) -> Shard | None:
                 shard = Shard(int(environ["JOB_COMPLETION_INDEX"]), int(count))
             else:
                 raise UsageError(
-                    f"shard={said}: SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX is not in the environment; {_HOW}"
+                    f"shard={setting}: SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX is not in the environment; {_HOW}"
                 )
         else:
             shard = Shard(int(number), int(count))
     except KeyError as e:
-        raise UsageError(f"shard={said}: {e.args[0]} is not in the environment; {_HOW}") from None
+        raise UsageError(
+            f"shard={setting}: {e.args[0]} is not in the environment; {_HOW}"
+        ) from None
     except ValueError:
-        raise UsageError(f"shard={said} is not understood; {_HOW}") from None
+        raise UsageError(f"shard={setting} is not understood; {_HOW}") from None
     if not 0 <= shard.number < shard.count:
         raise UsageError(
-            f"shard={said}: parts of {shard.count} run from 0 to {shard.count - 1}; {_HOW}"
+            f"shard={setting}: parts of {shard.count} run from 0 to {shard.count - 1}; {_HOW}"
         )
     return shard
 

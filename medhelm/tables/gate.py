@@ -178,7 +178,7 @@ def gate(
     settings: Settings,
     *,
     models: Collection[str] | None = None,
-    said: Iterable[str] = (),
+    run_notes: Iterable[str] = (),
     unread: Unread | None = None,
     decision: Decision = "interval",
     metadata: Metadata | None = None,
@@ -205,7 +205,7 @@ def gate(
             n, _ = made.get((str(row["benchmark"]), model), (0, ""))
             row["made_itself"] = n or None
         rows += [_model_row(model, found), *found]
-    shown = Study(own or cells, settings, said)
+    shown = Study(own or cells, settings, run_notes)
     worst = over_all([row["verdict"] for row in rows])
     is_sample = shown.any_record.spec.data == "sample"
     warning = " on BUNDLED SAMPLES, which say nothing about models" * is_sample

@@ -106,12 +106,12 @@ class Judge:
 
     name: str
     terms: JuryTerms | GraderTerms
-    said: Mapping[int, JudgeReply]
+    replies: Mapping[int, JudgeReply]
     """By `judged_key`."""
 
     def on(self, key: int) -> JudgeReply:
         """Return its verdict on the answer with a `judged_key`, or that it was not asked."""
-        return self.said.get(key) or JudgeReply(
+        return self.replies.get(key) or JudgeReply(
             judge=self.name, ended=NOT_ASKED, ratings=None, reasons=(), replies=()
         )
 
@@ -265,14 +265,14 @@ def _texts(episode: Episode, line: Line, transcript: Transcript) -> Row:
     }
 
 
-def _judge(said: JudgeReply, criteria: Sequence[str], has_text: bool) -> Row:
-    names = [*criteria, *(f"criterion {n}" for n in range(len(criteria), len(said.ratings or ())))]
+def _judge(reply: JudgeReply, criteria: Sequence[str], has_text: bool) -> Row:
+    names = [*criteria, *(f"criterion {n}" for n in range(len(criteria), len(reply.ratings or ())))]
     return {
-        "judge": said.judge,
-        "ended": said.ended,
-        "ratings": dict(zip(names, said.ratings or (), strict=False)),
-        "reasons": dict(zip(names, said.reasons, strict=False)) if has_text else None,
-        "replies": said.replies if has_text else None,
+        "judge": reply.judge,
+        "ended": reply.ended,
+        "ratings": dict(zip(names, reply.ratings or (), strict=False)),
+        "reasons": dict(zip(names, reply.reasons, strict=False)) if has_text else None,
+        "replies": reply.replies if has_text else None,
     }
 
 

@@ -142,7 +142,7 @@ def _results_of(
     aggregations: Aggregations,
     damaged: list[str],
     known: KnownTables,
-    said: Iterable[str] = (),
+    run_notes: Iterable[str] = (),
     ungraded: Mapping[tuple[str, str], ModelSpec] | None = None,
 ) -> Results:
     cells, unread = [], {}
@@ -155,7 +155,7 @@ def _results_of(
     if not cells:
         raise UsageError(f"no run could be read: {damaged[0]}")
     lost = f"Left out, damaged or unreadable: {several(damaged, sep='; ')}."
-    notes = [*chosen.notes, *said, *[lost] * bool(damaged)]
+    notes = [*chosen.notes, *run_notes, *[lost] * bool(damaged)]
     variants = [partial(read_cell, run, aggregations) for run in chosen.variants]
     return Results(cells, notes, ungraded, unread, known, aggregations, variants)
 

@@ -124,7 +124,7 @@ def study_table(
     study: Study,
     form: Form,
     rows: Iterable[Row],
-    said: Iterable[str] = (),
+    own_notes: Iterable[str] = (),
     *,
     title: str = "",
     is_ranking: bool = False,
@@ -133,14 +133,14 @@ def study_table(
 ) -> Table:
     """Return a table of a study's runs with the notes that all of them carry.
 
-    `said`: the table's own notes, besides those of its form. `is_ranking`: whether a reader must
+    `own_notes`: the table's own notes, besides those of its form. `is_ranking`: whether a reader must
     know who is ranked, and on what. `more`: settings besides those of the study. `under`: see `Form.table`.
     """
     reduction, title = read_reduction(study.settings.reduce), title or form.title
     own = (*common(study), *(ranking(study) if is_ranking else ()), *form.notes)
     table = replace(form, notes=own).table(
         rows,
-        said,
+        own_notes,
         settings(study) | dict(more or {}),
         title=title if reduction.is_mean else f"{title}; of repeats: {reduction.name}",
         under=under,

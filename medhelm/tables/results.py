@@ -211,7 +211,7 @@ class Results:
         if not self._cells:
             return "\n".join([_EMPTY, *self.notes])
         table = shown = self._first()
-        head = [*wrap(self._said(table), _SCREEN[0]), ""]
+        head = [*wrap(self._summary(table), _SCREEN[0]), ""]
         fix = f"table({table.name!r}) has them."
         while True:
             text = to_terminal([shown], _SCREEN[0], fix=fix).rstrip().splitlines()
@@ -226,7 +226,7 @@ class Results:
         if not self._cells:
             return "".join(f"<p>{escape(line)}</p>" for line in (_EMPTY, *self.notes))
         table = self._first()
-        return f"<p>{escape(self._said(table))}</p>{to_html(table)}"
+        return f"<p>{escape(self._summary(table))}</p>{to_html(table)}"
 
     def _first(self) -> Table:
         """Return the ranking; of one model or one benchmark, the scores."""
@@ -234,7 +234,7 @@ class Results:
         is_ranked = len(study.models) > 1 and len(study.panels) > 1
         return self.typed("overall" if is_ranked else "benchmarks")
 
-    def _said(self, shown: Table) -> str:
+    def _summary(self, shown: Table) -> str:
         study = self.study()
         others = ", ".join(name for name in self.tables if name != shown.name)
         return (
@@ -269,7 +269,7 @@ class Results:
             resolve(own, known),
             settings or Settings(),
             models=None if models is None else list(models),
-            said=self.notes,
+            run_notes=self.notes,
             unread=unread,
             decision=decision,
             metadata=metadata_of,

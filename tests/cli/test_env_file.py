@@ -16,6 +16,7 @@ from tests.shell import Shell
 CANARY = "sk-canary-4711"
 ASKING = {
     *("run", "probe", "estimate", "score", "gold-quality", "rubric failures", "curate"),
+    "fidelity",
     *("qc simulation", "generate noharm", "qc noharm"),
 }
 

@@ -18,10 +18,8 @@ _BANK = Path(__file__).parents[1] / "bank.yaml"
 _AXES = ("difficulty", "register", "group", "language", "themes", "specialties")
 
 
-def print_schema(args: argparse.Namespace) -> int:
-    """`medhelm schema clinconsensus`: the JSON Schema of a case, one JSON object a line."""
-    print(json.dumps(msgspec.json.schema(Case), indent=1))
-    return 0
+print_schema = options.schema_command(Case)
+"""`medhelm schema clinconsensus`."""
 
 
 class BankCriterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -221,7 +221,7 @@ def faults_by_rule(lines: Sequence[Line], packets: Packets, clinician: str) -> I
             if (line.turn, line.role) not in seen:
                 seen.add((line.turn, line.role))
                 found |= _present(line, packets, named)
-            found |= _said(line, packets, titles)
+            found |= _word_faults(line, packets, titles)
             said = _FINDING.findall(line.text)
             if new := [n for n in said if n not in numbers and len(n) > 1]:
                 found["invented_finding"] = new[0]
@@ -271,7 +271,7 @@ def checkable(role: Role, lines: Sequence[Line], packets: Packets) -> set[str]:
 
 
 def sums_of(
-    lines: Sequence[Line], faults: Sequence[Fault], told: Mapping[Role, Collection[str]]
+    lines: Sequence[Line], faults: Sequence[Fault], countable: Mapping[Role, Collection[str]]
 ) -> dict[str, float]:
     """Return of each kind and role the lines with it, and under `/lines` those of which it can be told."""
     sums: Counter[str] = Counter(dict.fromkeys(BY_ROLE, 0))
@@ -279,7 +279,7 @@ def sums_of(
     sums.update(f"{role}/{kind}" for role, _, kind in kinds)
     for role, n in Counter(line.role for line in lines).items():
         sums.update(
-            {f"{role}/{kind}/lines": n for kind in told.get(role, ())} | {f"{role}/lines": n}
+            {f"{role}/{kind}/lines": n for kind in countable.get(role, ())} | {f"{role}/lines": n}
         )
     return {name: float(n) for name, n in sums.items()}
 
@@ -330,7 +330,9 @@ def _numbers(text: str) -> frozenset[str]:
     return frozenset((*_NUMBER.findall(text), *spelt))
 
 
-def _said(line: Line, packets: Packets, titles: Mapping[Role, set[str]]) -> dict[FaultKind, str]:
+def _word_faults(
+    line: Line, packets: Packets, titles: Mapping[Role, set[str]]
+) -> dict[FaultKind, str]:
     """Return the faults of a line's words and of who says them."""
     found = _speaker(line, packets, titles)
     found |= _shown(line, packets)

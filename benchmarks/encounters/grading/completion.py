@@ -147,7 +147,7 @@ class Completion(grader.GradedMetric):
             return Score(value=None, outcome="unscored", reason=reason)
         sums = count(items, verdicts) | {"extra": float(sum(v.extra for v in given))}
         sums |= describe(instance.context, encounter_of(episode), episode.ending)
-        return self._scored(sums, "scored", _said(sums, episode.ending), ticks(verdicts))
+        return self._scored(sums, "scored", _reason(sums, episode.ending), ticks(verdicts))
 
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
         """Return what a clinician counts that could not be read: no item is met."""
@@ -194,7 +194,7 @@ def ticked(extracted: str) -> dict[int, tuple[int, ...] | None]:
     return found
 
 
-def _said(sums: Counted, ending: str) -> str:
+def _reason(sums: Counted, ending: str) -> str:
     named = ((sums[name], name.replace("_", " ")) for name in ("invalid", "no_evidence"))
     return "; ".join([ending, *(f"{count:g} {name}" for count, name in named if count)])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import sys
 from pathlib import Path
 
@@ -22,10 +21,8 @@ _SHOWN = _TABLES[:-2]
 _MOST_FAULTS = 20
 
 
-def print_schema(args: argparse.Namespace) -> int:
-    """`medhelm schema noharm`: the JSON Schema of a case, one JSON object a line."""
-    print(json.dumps(msgspec.json.schema(Case), indent=1))
-    return 0
+print_schema = options.schema_command(Case)
+"""`medhelm schema noharm`."""
 
 
 def run(args: argparse.Namespace) -> int:

@@ -64,7 +64,7 @@ class Rubrics:
     """The experts' ratings of these cases, actions in the order of the menus."""
     least: int
     models: tuple[ModelReplies, ...]
-    said: tuple[str, ...]
+    run_notes: tuple[str, ...]
     """Notes on the runs that the replies are of."""
     left_out: int
     """Cases of the file with an action that fewer than `least` experts rated."""
@@ -132,7 +132,7 @@ class Rubrics:
             yield f"Replies not read, in no score: {', '.join(said)}."
         if out := [m.model for m in self.models if not m.is_read]:
             yield f"Not ranked, fewer than 95 % of replies read: {', '.join(out)}."
-        yield from self.said
+        yield from self.run_notes
 
 
 def _raters(sheets: Sheets) -> list[str]:
@@ -191,7 +191,7 @@ def read_rubrics(
         )
     if len(names := sorted({benchmark for benchmark, _ in found})) > 1:
         raise UsageError(f"runs of {' and '.join(names)} asked these cases; choose by --benchmark")
-    said = [*chosen.notes, *[f"Left out, damaged: {'; '.join(damaged[:3])}."] * bool(damaged)]
+    run_notes = [*chosen.notes, *[f"Left out, damaged: {'; '.join(damaged[:3])}."] * bool(damaged)]
     return Rubrics(
         cases=kept,
         of_experts={
@@ -199,7 +199,7 @@ def read_rubrics(
         },
         least=needed,
         models=tuple(replies for _, replies in found),
-        said=(*said,),
+        run_notes=(*run_notes,),
         left_out=len(cases) - len(kept),
     )
 

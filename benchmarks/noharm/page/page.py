@@ -142,10 +142,10 @@ def page_data(runs: PublishedRuns) -> PageData | None:
     )
 
 
-def _marks(benchmark: str, said: list[str], warning: str) -> Iterator[Mark]:
+def _marks(benchmark: str, notes: list[str], warning: str) -> Iterator[Mark]:
     if warning:
         yield Mark(benchmark=benchmark, text=warning, kind="warn")
-    for line in said:
+    for line in notes:
         yield Mark(benchmark=benchmark, text=line)
 
 

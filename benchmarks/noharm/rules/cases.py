@@ -62,16 +62,16 @@ _MARKS = "‼⁉〰〽ℹ"
 """Emoji that Unicode does not class as symbols."""
 
 
-def _told(description: str, **rules: Any) -> msgspec.Meta:
+def _meta(description: str, **rules: Any) -> msgspec.Meta:
     """Return what the JSON Schema says of a field; `faults` checks it, in words of its own."""
     return msgspec.Meta(description=description, extra_json_schema=rules or None)
 
 
-_Rating = Annotated[int, _told("1 to 9", minimum=1, maximum=9)]
-_Id = Annotated[str, _told("id of an action of this case", pattern=f"^{_ACTION.pattern}$")]
-_Group = Annotated[tuple[_Id, ...], _told("different actions", minItems=2, uniqueItems=True)]
-_Best = Annotated[tuple[_Id, ...], _told("of one alternative group", minItems=1, uniqueItems=True)]
-_Text = Annotated[str, _told("not empty", minLength=1)]
+_Rating = Annotated[int, _meta("1 to 9", minimum=1, maximum=9)]
+_Id = Annotated[str, _meta("id of an action of this case", pattern=f"^{_ACTION.pattern}$")]
+_Group = Annotated[tuple[_Id, ...], _meta("different actions", minItems=2, uniqueItems=True)]
+_Best = Annotated[tuple[_Id, ...], _meta("of one alternative group", minItems=1, uniqueItems=True)]
+_Text = Annotated[str, _meta("not empty", minLength=1)]
 
 
 class RedFlag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -84,11 +84,11 @@ class RedFlag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One next step of the menu."""
 
-    id: Annotated[str, _told("a letter, then letters, digits, _", pattern=f"^{_ACTION.pattern}$")]
-    text: Annotated[str, _told("one line of neutral words", minLength=1)]
+    id: Annotated[str, _meta("a letter, then letters, digits, _", pattern=f"^{_ACTION.pattern}$")]
+    text: Annotated[str, _meta("one line of neutral words", minLength=1)]
     """In neutral words, on one line: nothing that reveals whether it is right."""
     category: Category
-    ratings: Annotated[tuple[_Rating, ...], _told("of three raters or more", minItems=LEAST_RATERS)]
+    ratings: Annotated[tuple[_Rating, ...], _meta("of three raters or more", minItems=LEAST_RATERS)]
     """Of a panel, 1 to 9. Generated ones are of two specialists and one generalist."""
     references: tuple[str, ...] = ()
     is_implausible: bool = msgspec.field(default=False, name="implausible")
@@ -99,14 +99,14 @@ class Broad(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A broad action and the specific ones that it holds."""
 
     broad: _Id
-    specific: Annotated[tuple[_Id, ...], _told("what it holds", minItems=1, uniqueItems=True)]
+    specific: Annotated[tuple[_Id, ...], _meta("what it holds", minItems=1, uniqueItems=True)]
 
 
 class Validation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Names those who vouch for the ratings of a case, and since when."""
 
-    by: Annotated[str, _told("who validated the ratings; it is published", minLength=1)]
-    date: Annotated[str, _told("day of the validation", format="date")]
+    by: Annotated[str, _meta("who validated the ratings; it is published", minLength=1)]
+    date: Annotated[str, _meta("day of the validation", format="date")]
 
     def __str__(self) -> str:
         return f"validated by {self.by}, {self.date}"
@@ -116,7 +116,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One consultation with its menu of actions."""
 
     schema: Literal["medhelm.noharm/1"] = SCHEMA
-    code: Annotated[str, _told("stable", pattern=f"^{_CODE.pattern}$")]
+    code: Annotated[str, _meta("stable", pattern=f"^{_CODE.pattern}$")]
     """`NOHARM-CARD-ACS-001`; stable."""
     specialty: _Text
     vignette: _Text
@@ -124,7 +124,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     knowns: tuple[str, ...] = ()
     unknowns: tuple[str, ...] = ()
     red_flags: tuple[RedFlag, ...] = ()
-    actions: Annotated[tuple[Action, ...], _told("the menu", minItems=1)]
+    actions: Annotated[tuple[Action, ...], _meta("the menu", minItems=1)]
     alternatives: tuple[_Group, ...] = ()
     """Groups of actions of which one is enough."""
     best_alternatives: tuple[_Best, ...] = ()

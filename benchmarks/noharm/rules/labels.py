@@ -90,7 +90,7 @@ class Labels:
     """Labels of ids that are not on the menu."""
 
 
-_Said = Mapping[str, set[str]]
+_Labels = Mapping[str, set[str]]
 """Labels by action; an empty one where a label cannot be read."""
 
 
@@ -114,12 +114,12 @@ def read_labels(text: str, menu: Mapping[str, str], *, is_cut: bool = False) -> 
     )
 
 
-def _valid(said: _Said) -> int:
+def _valid(found: _Labels) -> int:
     """Return how many actions have one label that can be read."""
-    return sum(len(words) == 1 and "" not in words for words in said.values())
+    return sum(len(words) == 1 and "" not in words for words in found.values())
 
 
-def _of_object(text: str, menu: Mapping[str, str]) -> tuple[_Said, int]:
+def _of_object(text: str, menu: Mapping[str, str]) -> tuple[_Labels, int]:
     """Return the labels of a reply that is one object by ids, and how many ids are unknown."""
     names = (*menu, APPROPRIATE, INAPPROPRIATE)
     try:
@@ -167,7 +167,7 @@ def _is_comment(behind: str) -> bool:
     )
 
 
-def _of_text(text: str, menu: Mapping[str, str], is_cut: bool) -> _Said:
+def _of_text(text: str, menu: Mapping[str, str], is_cut: bool) -> _Labels:
     """Return the labels behind the ids of a reply, without what it runs on to."""
     whole = _STRUCK.sub("", visible_text(text)).rstrip()
     said = _of_pairs(whole, menu, is_cut)
@@ -178,7 +178,7 @@ def _of_text(text: str, menu: Mapping[str, str], is_cut: bool) -> _Said:
     return said
 
 
-def _of_pairs(text: str, menu: Mapping[str, str], is_cut: bool) -> _Said:
+def _of_pairs(text: str, menu: Mapping[str, str], is_cut: bool) -> _Labels:
     """Return the labels of all ids that have one behind them, wherever they are in a text."""
     shown = reply_form.unify(text).translate(_QUOTES)
     said: defaultdict[str, set[str]] = defaultdict(set)

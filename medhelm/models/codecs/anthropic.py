@@ -73,7 +73,9 @@ def _answer(message: _Message) -> Answer | Failure:
     )
 
 
-def _told(failure: Failure, spec: ModelSpec, payload: bytes, headers: Mapping[str, str]) -> Failure:
+def _detail(
+    failure: Failure, spec: ModelSpec, payload: bytes, headers: Mapping[str, str]
+) -> Failure:
     if failure.kind == "error" and failure.status in (400, 422):
         named = _NAMED_FIELD.match(read_error(payload)[2])
         effort = ("output_config",) * (spec.sampling.reasoning_effort is not None)
@@ -95,4 +97,6 @@ def _read_usage(usage: Any) -> Usage:
     )
 
 
-MESSAGES = Codec(_body, msgspec.json.Decoder(_Message), _answer, "output_config.format", told=_told)
+MESSAGES = Codec(
+    _body, msgspec.json.Decoder(_Message), _answer, "output_config.format", detail=_detail
+)

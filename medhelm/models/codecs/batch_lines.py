@@ -62,6 +62,6 @@ def read_line(spec: ModelSpec, codec: Codec, line: bytes) -> tuple[str, Answer |
     return custom_id, failure if status else replace(failure, error="batch error", status=None)
 
 
-def _part(said: dict[str, Any], name: str) -> dict[str, Any]:
-    part = said.get(name)
+def _part(values: dict[str, Any], name: str) -> dict[str, Any]:
+    part = values.get(name)
     return part if isinstance(part, dict) else {}

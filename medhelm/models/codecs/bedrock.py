@@ -88,7 +88,9 @@ def _answer(answer: _Converse) -> Answer | Failure:
     return end_answer("".join(texts), answer.stopReason or "", _read_usage(answer.usage), None)
 
 
-def _told(failure: Failure, spec: ModelSpec, payload: bytes, headers: Mapping[str, str]) -> Failure:
+def _detail(
+    failure: Failure, spec: ModelSpec, payload: bytes, headers: Mapping[str, str]
+) -> Failure:
     """Return what a status means; the kind of an error is in a header."""
     code = headers.get("x-amzn-ErrorType", "").partition(":")[0]
     failure = dataclasses.replace(failure, code=code if code.isalnum() else failure.code)
@@ -116,5 +118,5 @@ def _read_usage(usage: Any) -> Usage:
 
 
 CONVERSE = Codec(
-    _body, msgspec.json.Decoder(_Converse), _answer, "outputConfig.textFormat", told=_told
+    _body, msgspec.json.Decoder(_Converse), _answer, "outputConfig.textFormat", detail=_detail
 )

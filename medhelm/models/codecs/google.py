@@ -88,7 +88,9 @@ def _answer(answer: _Answer) -> Answer | Failure:
     return end_answer("".join(texts), candidate.finishReason or "", usage, answer.modelVersion)
 
 
-def _told(failure: Failure, spec: ModelSpec, payload: bytes, headers: Mapping[str, str]) -> Failure:
+def _detail(
+    failure: Failure, spec: ModelSpec, payload: bytes, headers: Mapping[str, str]
+) -> Failure:
     for detail in _details(payload):
         if failure.status == 400 and detail.get("reason") == "API_KEY_INVALID":
             return dataclasses.replace(failure, kind="endpoint", status=401, code="API_KEY_INVALID")
@@ -118,5 +120,9 @@ def _read_usage(usage: Any) -> Usage:
 
 
 GEMINI = Codec(
-    _body, msgspec.json.Decoder(_Answer), _answer, "generationConfig.responseJsonSchema", told=_told
+    _body,
+    msgspec.json.Decoder(_Answer),
+    _answer,
+    "generationConfig.responseJsonSchema",
+    detail=_detail,
 )

@@ -93,7 +93,9 @@ def _answer(response: _Response) -> Answer | Failure:
     )
 
 
-def _told(failure: Failure, spec: ModelSpec, payload: bytes, headers: Mapping[str, str]) -> Failure:
+def _detail(
+    failure: Failure, spec: ModelSpec, payload: bytes, headers: Mapping[str, str]
+) -> Failure:
     if failure.kind == "error" and failure.param.startswith(_SCHEMA_FIELD):
         return dataclasses.replace(failure, kind="model", param=_SCHEMA_FIELD)
     return failure
@@ -108,4 +110,4 @@ def _read_usage(usage: Any) -> Usage:
     )
 
 
-RESPONSES = Codec(_body, msgspec.json.Decoder(_Response), _answer, _SCHEMA_FIELD, _SENT, _told)
+RESPONSES = Codec(_body, msgspec.json.Decoder(_Response), _answer, _SCHEMA_FIELD, _SENT, _detail)

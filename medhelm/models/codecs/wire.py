@@ -92,7 +92,7 @@ class Codec:
     """The field of the body that carries the JSON Schema of the answer."""
     sent: tuple[str, ...] = ()
     """Its other fields that an error may name as one that the server does not take."""
-    told: Callable[[Failure, ModelSpec, bytes, Mapping[str, str]], Failure] | None = None
+    detail: Callable[[Failure, ModelSpec, bytes, Mapping[str, str]], Failure] | None = None
     """Adds to a failure what this protocol alone says, in the body or in headers."""
 
     def write(self, spec: ModelSpec, request: Request) -> bytes:
@@ -111,7 +111,7 @@ class Codec:
         own = (*self.sent, *spec.extra_body) if self.sent else ()
         fields = (*own, *(self.schema_field,) * spec.json_schema)
         failure = read_failure(status, payload, fields, self.schema_field)
-        return self.told(failure, spec, payload, headers) if self.told else failure
+        return self.detail(failure, spec, payload, headers) if self.detail else failure
 
 
 class _Reply(msgspec.Struct):

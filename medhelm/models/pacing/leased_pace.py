@@ -6,14 +6,14 @@ import asyncio
 import math
 import random
 
-from medhelm.models.pacing.pace import CATCH_UP_S
+from medhelm.models.pacing.pace import Paced
 from medhelm.models.pacing.pool import EXPIRES_S, LAG_S, Lease, Report
 
 _ALARM = 3
 """Refusals since the last report from which their share says something."""
 
 
-class LeasedPacer:
+class LeasedPacer(Paced):
     """Spaces requests out as a pool's pace leaves them to this process, and collects what to report.
 
     The methods are those of `Pacer`. Where too large a share is refused, nothing is sent until the pool
@@ -43,27 +43,18 @@ class LeasedPacer:
             until = max(until, self._next)
         return max(0.0, until - now)
 
-    def take(self, now: float) -> None:
-        """Note that a request was let through."""
-        if self.rate is not None:
-            self._next = max(self._next, now - CATCH_UP_S) + 1.0 / self.rate
-
     def bound(self) -> None:
         """Note that a request waits for the pace."""
         self._is_bound = True
-
-    def pause(self, until: float) -> None:
-        """Let nothing through until then. A longer pause that is under way stays."""
-        self._paused_until = max(self._paused_until, until)
 
     def sent(self, now: float) -> int:
         """Note that a request is sent; returns 0, as the pool tells by the time what a refusal says."""
         self._sent += 1
         return 0
 
-    def refused(self, now: float, epoch: int, delay_s: float, said_s: float | None) -> None:
+    def refused(self, now: float, epoch: int, delay_s: float, asked_s: float | None) -> None:
         """Note a refusal."""
-        self._refusals.append((now, delay_s, said_s))
+        self._refusals.append((now, delay_s, asked_s))
         refused, usual = len(self._refusals), self._bearable * self._sent
         if refused >= _ALARM and refused > usual + 2.0 * math.sqrt(usual):
             self._alarmed_at, self._alarm_ends = now, now + LAG_S
@@ -71,7 +62,7 @@ class LeasedPacer:
 
     def report(self, maximum: int, want: int, in_flight: int, now: float) -> Report:
         """Return what happened since the last report."""
-        refusals = tuple((now - at, delay_s, said_s) for at, delay_s, said_s in self._refusals)
+        refusals = tuple((now - at, delay_s, asked_s) for at, delay_s, asked_s in self._refusals)
         self._refusals = []
         sent, self._sent = self._sent, 0
         is_bound, self._is_bound = self._is_bound, False

@@ -146,7 +146,24 @@ class _Series(msgspec.Struct):
         return self.refused - self.usual * self.sent < 0.5 * self.share * self.sent
 
 
-class Pacer(msgspec.Struct):
+class Paced:
+    """Requests that go out at a rate, or not at all for a while, whoever decides on either."""
+
+    rate: float | None
+    _next: float
+    _paused_until: float
+
+    def take(self, now: float) -> None:
+        """Note that a request was let through."""
+        if self.rate is not None:
+            self._next = max(self._next, now - CATCH_UP_S) + 1.0 / self.rate
+
+    def pause(self, until: float) -> None:
+        """Let nothing through until then. A longer pause that is under way stays."""
+        self._paused_until = max(self._paused_until, until)
+
+
+class Pacer(Paced, msgspec.Struct):
     """Spaces requests out where refusals come from their rate.
 
     Refusals are counted in windows against what was sent. A share too large to be chance sets
@@ -170,7 +187,7 @@ class Pacer(msgspec.Struct):
     _pauses: int = 0
     _settles_at: float | None = None
     _delay_s: float = SETTLE_S
-    _said_s: float | None = None
+    _asked_s: float | None = None
     _usual: float = 0.0
     _known: _Known = msgspec.field(default_factory=_Known)
     _series: _Series | None = None
@@ -187,18 +204,9 @@ class Pacer(msgspec.Struct):
             self._settle(now)
         return max(0.0, max(self._paused_until, self._settles_at or 0.0) - now)
 
-    def take(self, now: float) -> None:
-        """Note that a request was let through."""
-        if self.rate is not None:
-            self._next = max(self._next, now - CATCH_UP_S) + 1.0 / self.rate
-
     def bound(self) -> None:
         """Note that a request waits for the pace."""
         self._window.is_bound = True
-
-    def pause(self, until: float) -> None:
-        """Let nothing through until then. A longer pause that is under way stays."""
-        self._paused_until = max(self._paused_until, until)
 
     def sent(self, now: float) -> int:
         """Note that a request is sent; returns the epoch, which is given to `refused`."""
@@ -213,14 +221,14 @@ class Pacer(msgspec.Struct):
             self._close(now)
         return self.epoch
 
-    def refused(self, now: float, epoch: int, delay_s: float, said_s: float | None) -> None:
-        """Note a refusal that came `delay_s` after sending and asks to wait for `said_s`."""
+    def refused(self, now: float, epoch: int, delay_s: float, asked_s: float | None) -> None:
+        """Note a refusal that came `delay_s` after sending and asks to wait for `asked_s`."""
         self._cycle.refused += 1
         if epoch != self.epoch:
             return
         window = self._window
         window.refused = min(window.refused + 1, window.sent)
-        self._said_s = said_s
+        self._asked_s = asked_s
         self._delay_s = max(SETTLE_S, 0.8 * self._delay_s, delay_s)
         if self._settles_at is None and self._is_too_much():
             self._settles_at = now + self._delay_s
@@ -318,7 +326,7 @@ class Pacer(msgspec.Struct):
 
     def _stop(self, now: float) -> None:
         """Send nothing for a while, and then at the rate that was accepted since the last stop."""
-        pause_s = self._said_s
+        pause_s = self._asked_s
         if pause_s is None:
             pause_s = min(PAUSE_S * 2.0**self._pauses, LONGEST_PAUSE_S)
         self._pauses += 1

@@ -94,7 +94,7 @@ class Event(msgspec.Struct, array_like=True):
     at: float
     is_bound: bool = False
     delay_s: float | None = None
-    said_s: float | None = None
+    asked_s: float | None = None
 
 
 class Shared(msgspec.Struct):
@@ -117,8 +117,8 @@ class Shared(msgspec.Struct):
         for n in range(report.sent):
             at = since + (now - since) * (n + 1) / report.sent
             self.events.append(Event(at, report.is_bound))
-        for ago_s, delay_s, said_s in report.refusals:
-            self.events.append(Event(now - ago_s, False, delay_s, said_s))
+        for ago_s, delay_s, asked_s in report.refusals:
+            self.events.append(Event(now - ago_s, False, delay_s, asked_s))
 
     def pace(self, now: float, again_s: float) -> tuple[float, float]:
         """Let the pace hear of what every process has reported; returns seconds of a pause, and not heard of.
@@ -141,7 +141,7 @@ class Shared(msgspec.Struct):
                 pacer.sent(event.at)
             elif event.at - event.delay_s >= self.cut_at:
                 heard_s = AGAIN_S if pacer.rate is None else again_s
-                pacer.refused(event.at, pacer.epoch, event.delay_s + heard_s, event.said_s)
+                pacer.refused(event.at, pacer.epoch, event.delay_s + heard_s, event.asked_s)
         epoch, rest_s = pacer.epoch, pacer.rest(heard)
         if pacer.epoch != epoch:
             self.cut_at = heard
@@ -165,7 +165,7 @@ class Pool(msgspec.Struct):
     endpoints: dict[str, Shared] = {}
     runs: list[str] = []
     """Folders of the command's runs below its results folder, whose names tell data and settings."""
-    told: dict[str, msgspec.Raw] = {}
+    progress: dict[str, msgspec.Raw] = {}
     """The last word of each process on its progress."""
     clock: float = 0.0
     """The latest time that any process has had: theirs may differ by seconds."""
@@ -230,9 +230,9 @@ class Pool(msgspec.Struct):
         for shared in self.endpoints.values():
             shared.tenants.pop(worker, None)
 
-    def tell(self, worker: str, said: bytes) -> None:
+    def tell(self, worker: str, progress: bytes) -> None:
         """Keep a process's word on its progress."""
-        self.told[worker] = msgspec.Raw(said)
+        self.progress[worker] = msgspec.Raw(progress)
 
 
 class PoolAccess(ABC):
@@ -270,9 +270,9 @@ class PoolAccess(ABC):
         """End all leases."""
         self.call("leave", self.worker)
 
-    def tell(self, said: bytes) -> None:
+    def tell(self, progress: bytes) -> None:
         """Say how far the work is, as JSON."""
-        self.call("tell", self.worker, said)
+        self.call("tell", self.worker, progress)
 
 
 def ask(pool: Pool, name: str, *args: Any) -> Any:

@@ -310,18 +310,18 @@ def to_terminal(tables: Sequence[Table], width: int = UNCUT, *, fix: str = _SHOW
 _TEXT: dict[str, Callable[[Table], str]] = {"markdown": to_markdown, "latex": to_latex}
 
 
-def to_html(table: Table, said: set[str] | None = None) -> str:
+def to_html(table: Table, notes_above: set[str] | None = None) -> str:
     """Return a table as HTML, with its notes: what its text formats hold, nothing cut.
 
-    `said`: notes that a reader has read above, to which those of the table are added.
+    `notes_above`: notes that a reader has read above, to which those of the table are added.
     """
     parts = []
     for grid in table.grids():
         parts.append(f"<p><i>{escape(clean(grid.title))}</i></p>")
         parts += [grid_html(_grid(grid))] if grid.rows else []
-    said = set() if said is None else said
-    own = [note for note in _notes_below(table) if note not in said]
-    said.update(own)
+    notes_above = set() if notes_above is None else notes_above
+    own = [note for note in _notes_below(table) if note not in notes_above]
+    notes_above.update(own)
     notes = "".join(f"<li>{escape(clean(note))}</li>" for note in own)
     return f'{"".join(parts)}<ul style="font-size:smaller">{notes}</ul>'
 
