@@ -191,7 +191,7 @@ def _among(group: _Group, min_common: int, confidence: float) -> Row:
     used = np.zeros(len(ratings), dtype=np.bool_)
     for i, j in pairs:
         used |= ~(np.isnan(ratings[:, i]) | np.isnan(ratings[:, j]))
-    heard = np.flatnonzero(~np.isnan(ratings).all(axis=0))
+    heard = np.flatnonzero(~np.isnan(ratings).all(axis=0)).tolist()
     without = [agreement.alpha_without(ratings, rater, "ordinal") for rater in heard]
     known = [alpha for alpha in without if not np.isnan(alpha)]
     row = group.row(CLINICIANS, used) | {
