@@ -13,9 +13,11 @@ from medhelm.cli import options as options  # options that commands share, plugi
 #   options.find_models: models by name, those of plugins too
 #   options.print_json: prints an object with its schema
 #   options.print_rows: prints columns of texts as far as there is room
+#   options.schema_command: a command that prints the JSON Schema of a type
 from medhelm.cli import model_calls as model_calls  # a command that asks models: estimate, asking, what was used
 #   model_calls.ask: asks runs under the caps of the command; how they ended
-#   model_calls.print_usage: prints requests, tokens and USD by role
+#   model_calls.check_estimate: refuses an estimate where no judge is named
+#   model_calls.environ_of: the environment with the keys; None for an estimate
 #   model_calls.show_estimate: prints what is left to ask
 from medhelm.cli import rating_forms as rating_forms  # a form of `medhelm agreement`
 #   rating_forms.Asked: what one line of `medhelm agreement` asks for
@@ -68,9 +70,12 @@ from medhelm.prompts.messages import render_prompt as render_prompt  # what a be
 from medhelm.protocols.protocol import RoleTerms as RoleTerms  # budget and decoding of one role
 from medhelm.protocols.protocol import together as together  # calls at the same time
 from medhelm.protocols import questions as questions  # a question, asked again until its reply can be read
+#   questions.Question: what one model is asked, and how its reply is read
 #   questions.REASONING_BUDGET: tokens of an author that thinks before it answers
+#   questions.Readout: what came of a question: a value, or how it ended
 #   questions.Stage: one request to an author, and what may come back
 #   questions.Unwritten: why an author has no usable reply
+#   questions.asking: a protocol that asks one model some questions about an instance
 #   questions.followed_by: repeats the reply, and says what is wrong with it
 #   questions.one_call: the forecast of a call that may be repeated
 #   questions.send_until_read: asks again until the reply can be read
@@ -83,11 +88,9 @@ from medhelm.runs import own_runs as own_runs  # runs of instances that no bench
 #   own_runs.stored_episodes: the episodes of such a run that have ended
 from medhelm.store import runlog as runlog  # plan, episodes and records of a stored run, names of models
 #   runlog.bare_name: a model's name without who serves it
-#   runlog.episode_key: a key of an instance with all its content
 #   runlog.is_same_model: whether a name is that of a model, whoever serves it
 #   runlog.of_threads: a type of record that several threads may read
 #   runlog.order_key: the place of an instance in the seeded order
-#   runlog.read_log: the episodes of a log
 #   runlog.read_plan: what a stored run was to ask
 
 # -- Ratings by clinicians
@@ -142,16 +145,25 @@ from medhelm.stats import intervals as intervals  # bootstrap, exact and permuta
 from medhelm.stats import measured as measured  # kappas, alphas and shares of two raters, with intervals
 #   measured.Measured: measures of one pair of raters, or their means over several
 #   measured.Pair: the values of two raters as places on a scale
+#   measured.column_mean: the measure that is the mean of a column of counts
 #   measured.common_pairs: pairs of raters with enough units in common
+#   measured.counted: measures of counts of units with their intervals over whole clusters
+#   measured.icc2: ICC(2,1) and ICC(2,k): single raters and their mean, absolute agreement
+#   measured.icc3k: ICC(3,k) with its interval
 #   measured.kappa: the measure weighted kappa
 #   measured.krippendorff_alpha: alpha over all raters
+#   measured.mean_squares: the mean squares of rows, columns and error
 #   measured.measure: several measures with their intervals over whole clusters
 #   measured.share: the measure that is a mean over units
 from medhelm.stats import two_class as two_class  # counts of yes and no of two, and their measures
 #   two_class.confusion: the four counts of yes and no of two
 #   two_class.kappa: Cohen's kappa of such counts
 #   two_class.macro_f1: the mean of the F1 of both classes
+#   two_class.pearson: Pearson's correlation; NaN where one side does not vary
 #   two_class.positive_rates: the share of yes of each of the two
+#   two_class.same: the share of equal decisions
+#   two_class.spearman: Spearman's rank correlation; NaN below three
+#   two_class.top_overlap: how many of the first of one order are among the first of another
 from medhelm.schema.aggregation import ShareExtremes as ShareExtremes  # the least and most that sums can be
 from medhelm.similarity.word_model import WordModel as WordModel  # a classifier that knows words alone
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from medhelm import Settings, Table, UsageError
+from medhelm import Floats, Settings, Table, UsageError
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import (
     intervals,
@@ -141,7 +141,7 @@ def items_table(
     return _FORM.table(rows, settings=settings.of_draws)
 
 
-_MEASURES: Mapping[str, measured.Measure] = {
+_MEASURES: Mapping[str, Callable[[Floats], Floats]] = {
     "met_one": lambda counts: two_class.positive_rates(counts)[0],
     "met_other": lambda counts: two_class.positive_rates(counts)[1],
     "agree": two_class.same,

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from medhelm import Episode, Floats, Settings, Table, UsageError
+from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import (
-    aggregation,
     entries,
     intervals,
     measured,
@@ -21,7 +22,6 @@ from medhelm.plugin import (
     sheet,
     stored_decisions,
 )
-from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, SOURCE, read_scenarios
 from medhelm_benchmarks.encounters.data.medsp1000 import CASES
 from medhelm_benchmarks.encounters.fidelity.stored import (
@@ -212,7 +212,7 @@ def units_table(rated: ratings.RatingTable[str], folder: RatedFolder, settings: 
 
 
 def _row(
-    aspect: str, found: Floats, clusters: aggregation.Ints, settings: Settings
+    aspect: str, found: Floats, clusters: NDArray[np.int64], settings: Settings
 ) -> dict[str, object]:
     """Return the measures of an aspect; `found` is (units, raters), their clusters (units,)."""
     names = ("units", aspect)
