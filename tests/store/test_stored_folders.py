@@ -19,7 +19,7 @@ import pytest
 
 from medhelm import MedhelmError, Metric, load_results, score
 from medhelm.plugins.registry import Registry
-from medhelm.runs import planning
+from medhelm.runs import run as runs
 from tests.server import FaultServer, serve_in_thread
 from tests.stored_folders.kinds import DATA, KINDS, PLUGINS, TABLES, WHOLE, Kind, answer
 from tests.stored_folders.tabulated import differing, write_tables
@@ -112,9 +112,9 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
             return dataclasses.replace(metric, version=version)
 
         monkeypatch.setattr(Registry, "metric", as_stored)
-        monkeypatch.setattr(planning, "with_judges", lambda metrics, jury: metrics)
+        monkeypatch.setattr(runs, "with_judges", lambda metrics, jury: metrics)
         plugin = records[0]["card"]["plugin"]
-        monkeypatch.setattr(planning, "_plugin", lambda origin: plugin)
+        monkeypatch.setattr(runs, "_plugin", lambda origin: plugin)
         return shutil.copytree(WHOLE / kind, tmp_path / "results")
 
     return copy
