@@ -29,7 +29,7 @@ from medhelm.config import (
 )
 from medhelm.data.fetch import FileStatus, fetch, verify
 from medhelm.errors import Interrupted, UsageError
-from medhelm.grading.jury.choice import packaged_jury
+from medhelm.grading.jury.choice import packaged_jury, with_named_judges
 from medhelm.listing.description import Description, describe_name
 from medhelm.listing.listed import BenchmarkEntry, Listing, benchmark_list, model_list
 from medhelm.models import ModelPool
@@ -318,7 +318,14 @@ def _checked(caller: str, jobs: Iterable[Job]) -> list[Job]:
 
 
 def _jury(jury: str | JurySpec | None, registry: Registry) -> JurySpec | None:
-    return packaged_jury(jury, registry.models) if isinstance(jury, str) else jury
+    if isinstance(jury, str):
+        return packaged_jury(jury, registry.models)
+    if jury is None:
+        return None
+    named: JurySpec = convert(
+        with_named_judges(msgspec.to_builtins(jury), registry.models), JurySpec, "jury"
+    )
+    return named
 
 
 def _run(jobs: Sequence[Job], registry: Registry, *, is_shown: bool) -> Results:

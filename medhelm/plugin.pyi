@@ -26,6 +26,7 @@ from medhelm.cli import rating_forms as rating_forms  # a form of `medhelm agree
 from medhelm.cli import tables as tables  # --format and --out of tables, and printing them
 #   tables.printer: prints tables, or writes them, by --format and --out
 #   tables.settings: draws, seed and confidence of the options
+#   tables.write: writes what is rendered
 
 # -- Files
 from medhelm.data import readers as readers  # numbered rows of a file, by its suffix; keys that occur twice
@@ -88,9 +89,11 @@ from medhelm.runs import own_runs as own_runs  # runs of instances that no bench
 #   own_runs.stored_episodes: the episodes of such a run that have ended
 from medhelm.store import runlog as runlog  # plan, episodes and records of a stored run, names of models
 #   runlog.bare_name: a model's name without who serves it
+#   runlog.episode_key: a key of an instance with all its content
 #   runlog.is_same_model: whether a name is that of a model, whoever serves it
 #   runlog.of_threads: a type of record that several threads may read
 #   runlog.order_key: the place of an instance in the seeded order
+#   runlog.read_log: the episodes of a log
 #   runlog.read_plan: what a stored run was to ask
 
 # -- Ratings by clinicians

@@ -67,7 +67,7 @@ def _stress(args: argparse.Namespace) -> int:
     environ = environ_of(args)
     runs = [run for judge in judges if (run := judge.run(environ)) is not None]
     if args.estimate and runs:
-        return show_estimate(runs, args.format)
+        return show_estimate(runs, args)
     compared, rated = None, {}
     if judges[0].is_of_jury:
         of = replace(choice, benchmarks=(args.stored,))
@@ -93,7 +93,7 @@ def _measure_reader(args: argparse.Namespace) -> int:
     (model,) = find_models([args.reader], args.plugin)
     run = trial.run(model, Path(args.results_dir), args.data_class, environ_of(args))
     if args.estimate:
-        return show_estimate([run], args.format)
+        return show_estimate([run], args)
     ask([run], args).raise_worst()
     emit([trial.table(run)], form, args.out)
     return 0
@@ -174,6 +174,10 @@ def _stored(args: argparse.Namespace) -> Stored:
     from medhelm.tables.clinicians.sheet import check_privacy
     from medhelm.tables.clinicians.stored_decisions import read_stored
 
+    if args.text_of and not args.show_text:
+        raise UsageError(
+            "--text-of says whose text --show-text may show; add --show-text or leave it out"
+        )
     found = read_stored(run_choice(args), args.stored)
     if args.show_text:
         check_privacy(found.records, args.text_of)

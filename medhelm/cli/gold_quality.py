@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     review = GoldReview(dataset, judge, Path(args.results_dir), args.max_instances)
     planned = review.run(environ_of(args))
     if args.estimate:
-        return show_estimate([planned], args.format)
+        return show_estimate([planned], args)
     asked = ask([planned], args)
     asked.raise_worst()
     report, spent = review.report(), asked.ledger.spent_tokens

@@ -46,9 +46,11 @@ def check_estimate(args: argparse.Namespace) -> None:
         raise UsageError("--estimate is of --judge; without one nothing is asked")
 
 
-def show_estimate(runs: Sequence[Run], format: str) -> int:
+def show_estimate(runs: Sequence[Run], args: argparse.Namespace) -> int:
     """Print what is left to ask of runs, and return 0; nothing is sent, no key is needed."""
-    show_estimates([*filter(has_instances, runs)], runs[0].path.parent, format)
+    is_json = args.format == "json" or str(getattr(args, "out", "")).endswith(".json")
+    form = "json" if is_json else "text"
+    show_estimates([*filter(has_instances, runs)], runs[0].path.parent, form)
     return 0
 
 

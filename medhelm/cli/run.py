@@ -18,6 +18,7 @@ from medhelm.cli.completion import complete as complete
 from medhelm.cli.completion import print_completions
 from medhelm.cli.compose import Options, compose, read_options, with_own_models
 from medhelm.cli.options import open_registry
+from medhelm.cli.overrides import refuse_keys
 from medhelm.config import DEFAULT_ASKING, Job, chosen_asking, convert
 from medhelm.errors import UsageError
 from medhelm.grading.jury.choice import OFFLINE, with_named_judges
@@ -34,7 +35,8 @@ def run(argv: list[str]) -> int:
         return _run_demo()
     if _COMPLETION & set(argv):
         return print_completions([a for a in argv if a not in _COMPLETION])
-    is_help = bool(_HELP & set(argv))
+    if is_help := bool(_HELP & set(argv)):
+        refuse_keys(argv)
     typed = read_options([a for a in argv if a.startswith("plugins=")] if is_help else argv)
     registry = open_registry(typed.plugins)
     if is_help:

@@ -14,6 +14,7 @@ from medhelm.cli.options import name_broken, open_registry
 from medhelm.errors import PluginError, UnknownName, UsageError
 from medhelm.tables.format.console import drop_output
 from medhelm.tables.format.formats import FORMATS
+from medhelm.tables.format.formats import write as write
 
 if TYPE_CHECKING:
     from medhelm.tables.format.table import Settings, Table

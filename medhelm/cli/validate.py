@@ -62,8 +62,9 @@ def _print_report(report: Report, benchmark: Benchmark, root: Path) -> None:
             print(f"  {note}")
         _print_scores(facts)
         _print_readings(facts)
-        if judged := [name for name in benchmark.metrics if name not in facts.metrics]:
-            print(f"  not checked without a judge: {', '.join(judged)}")
+        left = [n for n in benchmark.metrics if n not in facts.metrics and ":" not in n]
+        if left:
+            print(f"  not checked without a judge: {', '.join(left)}")
     for finding in report.findings:
         print(f"  {finding_line(report.benchmark, finding)}")
     for kind, n in report.counts.items():

@@ -251,10 +251,11 @@ class Options:
         """Return the option whose text is all of `line`."""
         if len(line) > self._line:
             return ""
+        line = fold(unify(line))
         first = TOKEN.search(line)
-        if first is None or fold(unify(first[0])) not in self._firsts:
+        if first is None or first[0] not in self._firsts:
             return ""
-        key = tokens(line)
+        key = tuple(TOKEN.findall(line))
         return next((letter for own, letter in self._texts if own == key), "")
 
     def texts_in(self, sentence: str) -> set[str]:

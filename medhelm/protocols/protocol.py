@@ -89,7 +89,9 @@ class Terms:
         than the role's.
         """
         own = self.roles[role]
-        if isinstance(json_schema, type):
+        if not own.json_schema:
+            json_schema = None
+        elif isinstance(json_schema, type):
             from medhelm.extract.reply_form import schema_of  # slow to import; few ask by a form
 
             json_schema = schema_of(json_schema)
@@ -102,7 +104,7 @@ class Terms:
             max_output_tokens=max_output_tokens or own.max_output_tokens,
             sampling=sampling or own.sampling,
             seed=(self.seed if seed is None else seed) if is_seeded else None,
-            json_schema=json_schema if own.json_schema else None,
+            json_schema=json_schema,
         )
 
 

@@ -188,8 +188,8 @@ def asking(
         return answer(instance, *found)
 
     def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
-        own = questions(benchmark, instance)
-        yield Forecast.total([question.forecast(instance, role, terms) for question in own])
+        if own := [q.forecast(instance, role, terms) for q in questions(benchmark, instance)]:
+            yield Forecast.total(own)
 
     return Protocol(
         name=name,

@@ -40,6 +40,7 @@ from medhelm.extract import (
     final_answer,
 )
 from medhelm.plugins.registry import load_registry
+from medhelm_metrics.medcalc import glossary
 from perf.reading import judged, read, written
 
 COLITIS = ("Vancomycin", "Ceftriaxone", "Metronidazole", "Fidaxomicin")
@@ -350,3 +351,18 @@ def test_whatever_the_text_there_is_a_value_or_a_reason(text: str, is_cut: bool)
         read_weeks_days(text, is_cut=is_cut),
     ):
         assert (reading.value is None) == bool(reading.reason)
+
+
+@pytest.mark.parametrize("space", ["\t", "\u200a", "\u3000"])
+def test_any_white_space_is_a_space(space: str) -> None:
+    assert read_number(f"The value is less than{space}(5 mg).").value is None
+    asked = glossary().asked_by("What is the rate in mL/hr?")
+    daily = f"The patient needs 2256{space}mL/day"
+    assert read_number(f"{daily}.", asked=asked).value is None
+    assert read_number(f"{daily}, i.e. 94{space}mL/hr.", asked=asked).value == 94
+
+
+def test_a_letter_that_changes_when_it_is_folded_begins_an_option() -> None:
+    options = ["\u0130nme", "Migren", "Menenjit"]
+    assert read_choice("Migren is unlikely. \u0130nme is most likely.", options).value == "A"
+    assert read_choice("Migren: hay\u0131r\n\u0130nme", options).value == "A"

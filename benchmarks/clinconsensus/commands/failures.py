@@ -54,9 +54,9 @@ def run(args: argparse.Namespace) -> int:
     environ = model_calls.environ_of(args)
     run = labelling_run(some or answers[:1], model, Path(args.results_dir), environ)
     if args.estimate:
-        return model_calls.show_estimate([run], args.format)
+        return model_calls.show_estimate([run], args)
     asked = model_calls.ask([run], args)
-    labels = read_types(some, run.path)
+    labels = read_types(some, model, run.path)
     by = f"{args.judge}, which nobody has compared with people"
     show([failures_table(answers, labels, by, chosen)])
     asked.raise_worst()

@@ -20,7 +20,7 @@ from medhelm import (
     ModelSpec,
     visible_text,
 )
-from medhelm.plugin import fenced, own_runs, questions, reply_form, stored_decisions
+from medhelm.plugin import fenced, own_runs, questions, reply_form, runlog, stored_decisions
 from medhelm_benchmarks.clinconsensus.failures.labels import Answer, Name, failure_types
 
 PROMPT_VERSION = "1"
@@ -53,7 +53,7 @@ def labelling_run(
     card = answers[0].run.record.card
     return own_runs.own_run(
         f"failures of {card.name}",
-        [_instance(answer) for answer in answers if answer.unmet],
+        [_instance(a) for a in answers if a.unmet and _labelled_before(a, model) is None],
         PROTOCOL,
         {_LABELLER: model},
         results / "failures" / card.name / _digest(model),
@@ -64,22 +64,31 @@ def labelling_run(
     )
 
 
-def read_types(answers: Sequence[Answer], folder: Path) -> Mapping[Name, str]:
+def read_types(answers: Sequence[Answer], model: ModelSpec, folder: Path) -> Mapping[Name, str]:
     """Return the types that a model gave to what answers do not meet; what has none is left out."""
     stored = {e.instance_id: e for e in own_runs.stored_episodes(folder)}
     found: dict[Name, str] = {}
     for answer in answers:
         instance = _instance(answer)
         episode = stored.get(instance.id)
+        given = _labelled_before(answer, model) or {}
         if episode is not None and episode.instance == instance:
             given = episode.state.get("types", {})
-            found |= {answer.name(c): own for c, own in given.items() if own in failure_types()}
+        found |= {answer.name(c): own for c, own in given.items() if own in failure_types()}
     return found
 
 
 def _digest(model: ModelSpec) -> str:
     decides = {"model": own_runs.identity(model), "prompt": PROMPT_VERSION}
     return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()[:16]
+
+
+def _labelled_before(answer: Answer, model: ModelSpec) -> Mapping[str, str] | None:
+    """Return the types that an earlier version has stored in the answer's own run; None: none."""
+    unmet = [(own.criterion.name, own.explanation) for own in answer.unmet]
+    key = f"{runlog.episode_key(msgspec.json.encode([answer.episode, unmet]), 0):016x}"
+    log = answer.run.run_folder / "failures" / _digest(model)
+    return next((e.state["types"] for e in runlog.read_log(log) if e.instance_id == key), None)
 
 
 def _instance(answer: Answer) -> Instance:

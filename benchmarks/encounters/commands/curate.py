@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         seed=args.seed,
     )
     if args.estimate:
-        return model_calls.show_estimate([work], args.format)
+        return model_calls.show_estimate([work], args)
     asked = model_calls.ask([work], args)
     ends = write_products(out, articles)
     spent = asked.ledger.spent_tokens

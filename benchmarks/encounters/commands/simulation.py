@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from medhelm import UsageError
-from medhelm.plugin import durable, model_calls, options, tables
+from medhelm.plugin import model_calls, options, tables
 
 if TYPE_CHECKING:
     from medhelm.plugin import own_runs, stored_decisions
@@ -35,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     graded = _runs(args)
     judgings = _judgings(graded, args) if args.judge else []
     if args.estimate:
-        return model_calls.show_estimate(judgings, args.format)
+        return model_calls.show_estimate(judgings, args)
     asked = model_calls.ask(judgings, args) if judgings else None
     judged = {name: own for run in judgings for name, own in judged_faults(run.path).items()}
     controls = [
@@ -45,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
     ]
     runs = [check_run(one, judged) for one in graded]
     if args.examples:
-        durable.write_lines(Path(args.examples), _examples(runs))
+        lines = b"".join(msgspec.json.encode(line) + b"\n" for line in _examples(runs))
+        tables.write(Path(args.examples), lines)
     table = simulation_table(
         runs, args.least, controls=controls if judgings else None, level=args.level
     )

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     environ = model_calls.environ_of(args)
     own = series_run(series, args.n, folder, args.guideline_class, environ)
     if args.estimate:
-        return model_calls.show_estimate([own], args.format)
+        return model_calls.show_estimate([own], args)
     _check_windows(series, args.guideline)
     for name in evaluated_here(results, series.made_by):
         _say(

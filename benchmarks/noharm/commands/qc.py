@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from medhelm import DataError, UsageError
-from medhelm.plugin import durable, model_calls, options, own_runs, tables
+from medhelm.plugin import model_calls, options, own_runs, tables
 from medhelm_benchmarks.noharm.rules.cases import Case, scan_cases
 from medhelm_benchmarks.noharm.rules.judging import BUDGET, JUDGE, JUDGING, menus, read_judged
 
@@ -42,13 +42,14 @@ def run(args: argparse.Namespace) -> int:
     asked = judged = None
     if judge is not None:
         if args.estimate:
-            return model_calls.show_estimate([judge], args.format)
+            return model_calls.show_estimate([judge], args)
         asked = model_calls.ask([judge], args)
         judged = read_judged(args.judge, [*own_runs.stored_episodes(judge.path)])
     quality = check_cases(cases, embed, judged)
     found = list(flags(quality))
     if args.flags:
-        durable.write_lines(Path(args.flags), found)
+        lines = b"".join(msgspec.json.encode(flag) + b"\n" for flag in found)
+        tables.write(Path(args.flags), lines)
     made = quality_tables(quality, args.embeddings, judged)
     shown = list(_SHOWN)
     if (path := _provenance(args)) is not None:

@@ -196,7 +196,7 @@ class Number:
 def bound(text: str, start: int, end: int) -> str:
     """Return why the value at `start` to `end` of a sentence is only a bound, "" where it is not."""
     written, before = text[start:end], text[max(0, start - 40) : start]
-    may_bound = before.rstrip(" (\"'").lower().endswith(_BOUND_ENDS)
+    may_bound = before.rstrip("(\"'").rstrip().lower().endswith(_BOUND_ENDS)
     found = _BOUND.search(before) if may_bound else None
     if found:
         return f"only a bound: {found['words'] or found['sign']} {written}"

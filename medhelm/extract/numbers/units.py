@@ -101,7 +101,7 @@ RATES: Mapping[tuple[str, str], str] = {
 
 def unit_at(text: str, at: int) -> tuple[str, int]:
     """Return the unit that follows a place of a plain text, "" where none is known, and its end."""
-    lead = text[at : at + 4].lstrip(" -([")[:1]
+    lead = "".join(text[at : at + 4].split()).lstrip("-([")[:1]
     found = _SPELLED.match(text, at) if lead.isalnum() or lead in _SIGNS else None
     if found is None or found.lastgroup is None:
         return "", at

@@ -364,7 +364,6 @@ def answer_sheet(choice: RunChoice, sample: Sample, text_of: Collection[str] = (
             f"no run below {choice.results_dir} has jury scores: ratings are of open-ended benchmarks"
         )
     chosen = choice.of(runs)
-    check_privacy((run.record for run in chosen.runs), text_of)
     scores = [read_run(run) for run in chosen.runs]
     check_one_jury(scores)
     drawn = _draw(scores, sample.units or PER_BENCHMARK, sample.seed)
@@ -379,6 +378,7 @@ def answer_sheet(choice: RunChoice, sample: Sample, text_of: Collection[str] = (
     answers = [answer for answer in answers if answer[0].run.benchmark not in elsewhere]
     if apart and (choice.benchmarks or not answers):
         raise UsageError(f"{apart[0]}; --benchmark chooses others")
+    check_privacy((own.run.record for own, _ in answers), text_of)
     units = [_unit(*answer) for answer in answers]
     counts = Counter(own.run.benchmark for own, _ in answers)
     shown = ", ".join(f"{name} {n}" for name, n in counts.items())

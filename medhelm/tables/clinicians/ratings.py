@@ -165,7 +165,7 @@ def agreement_of(
     from medhelm.stats.intervals import jackknife, seed_of
     from medhelm.stats.measured import column_mean, counted, krippendorff_alpha
 
-    gaps = np.reshape([np.abs(a - b) for a, b in combinations(given.T, 2)], (-1, len(given)))
+    gaps = np.array([np.abs(a - b) for a, b in combinations(given.T, 2)], ndmin=2)
     pairs, units = np.nonzero(~np.isnan(gaps))
     row: dict[str, object] = {
         "units": int((~np.isnan(given)).any(axis=1).sum()),
