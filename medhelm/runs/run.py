@@ -1,4 +1,4 @@
-"""One run with all that it needs, nothing of it opened yet: how it is graded, and who is told how it ended."""
+"""A run before anything of it is opened: its settings, its grading, and who is told of its end."""
 
 from __future__ import annotations
 
